@@ -1,0 +1,40 @@
+# Every recipe is one command; `make` alone lists them.
+PYTHON ?= python3
+PACKAGE ?=
+CI := $(PYTHON) -m ci_tools
+.DEFAULT_GOAL := help
+.PHONY: help ci-local test lint typecheck e2e check lock roster-lock roster-check image-build \
+	image-check clean
+
+##@ Main
+ci-local: ## Run the gate's own lane here (ENGINE=docker|podman|venv, ONLY="ids or files")
+	@$(CI) ci-local
+test: ## Run the tests of jax-gate itself (unit and integration)
+	@$(CI) with test -- python -m pytest -q tests/unit tests/integration
+
+##@ Checks
+lint: ## Run every linter and mypy --strict
+	@$(CI) with lint -- python -m ci_tools.devtools.lint
+typecheck: ## Check the types of ci_tools and its tests
+	@$(CI) with lint -- python -m mypy --strict ci_tools tests/unit tests/integration tests/e2e
+e2e: ## Run the lanes for real: podman, a loopback registry, act (installs system packages)
+	@$(CI) with e2e -- python -m pytest -q tests/e2e
+
+##@ Lockfiles, roster, image
+lock: ## Compile requirements/*.in to hashed locks (PACKAGE=jax upgrades one)
+	@$(CI) requirements compile $(PACKAGE:%=--package %)
+roster-lock: ## Collect the roster and write tests/roster/roster.lock
+	@$(CI) roster lock
+roster-check: ## Hold the roster lock against the test files
+	@$(CI) roster check
+image-build: ## Build the image here from the tree's inputs
+	@$(CI) image build
+image-check: ## Compare tree, image.lock and the image's own label
+	@$(CI) image check
+
+##@ Other
+clean: ## Remove what jax-gate made below .ci-tools/
+	@$(CI) clean
+help: ## Print this help
+	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} \
+	/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

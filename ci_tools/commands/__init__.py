@@ -1,0 +1,1 @@
+"""The command line families: arguments in, one call below, an exit code out."""

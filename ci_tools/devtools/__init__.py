@@ -1,0 +1,1 @@
+"""What the maintainers of jax-gate run on jax-gate itself; no lane needs it."""

@@ -1,0 +1,1 @@
+"""The environment record: what a chunk really ran in."""

@@ -1,0 +1,1 @@
+"""Interpreters and virtual environments that the commands need on this machine."""

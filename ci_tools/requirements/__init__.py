@@ -1,0 +1,1 @@
+"""The lockfiles: compiled from `*.in` with hashes, and held against them without a network."""

@@ -1,0 +1,336 @@
+"""What a test file says about itself, read with `ast` and without importing it.
+
+A file that hangs, exits or fails at import is therefore still accounted for. What cannot be known
+without importing (inherited methods, star imports, generated tests, parameter ids) is reported as
+open, never guessed: collection in the lane decides it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ci_tools.roster.exclusion import MARKER, Exclusion
+
+_FIELDS = ("kind", "reason", "owner", "review_by", "needs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaticTest:
+    """A test function or method that a file defines.
+
+    Attributes:
+        name: Its node id below the file, without parameters: `test_x` or `TestC::test_x`.
+        line: The 1-based line of its definition.
+        exclusion: The exclusion that it carries or inherits from its class.
+        is_certain: Whether it is defined unconditionally, so that collection must find it.
+    """
+
+    name: str
+    line: int
+    exclusion: Exclusion | None
+    is_certain: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFacts:
+    """What one file says.
+
+    Attributes:
+        path: The file, relative to the root.
+        syntax_error: Line and message when it is not Python.
+        module_exclusion: The exclusion of the whole file.
+        module_line: The line of that exclusion.
+        tests: The tests it defines.
+        exclusions: Every `excluded` mark that is written out in the file, with its line.
+        has_open_lanes: Whether marks on parameters can move single ids into another lane.
+        is_open: Whether the file may define tests that `ast` cannot see.
+        open_classes: Classes that inherit from something that `ast` cannot see through.
+        bound_names: Every name bound at module level.
+    """
+
+    path: str
+    syntax_error: tuple[int, str] | None = None
+    module_exclusion: Exclusion | None = None
+    module_line: int | None = None
+    tests: tuple[StaticTest, ...] = ()
+    exclusions: tuple[tuple[int, Exclusion], ...] = ()
+    has_open_lanes: bool = False
+    is_open: bool = False
+    open_classes: frozenset[str] = frozenset()
+    bound_names: frozenset[str] = frozenset()
+
+
+def read_facts(path: str, source: bytes) -> FileFacts:
+    """Return what the file `path` with the content `source` says about itself."""
+    try:
+        module = ast.parse(source, filename=path)
+    except SyntaxError as error:
+        return FileFacts(path=path, syntax_error=(error.lineno or 1, error.msg or "syntax error"))
+    except (ValueError, RecursionError, MemoryError) as error:
+        return FileFacts(path=path, syntax_error=(1, str(error) or type(error).__name__))
+    try:
+        return _Reader(path, module).facts()
+    except RecursionError:
+        return FileFacts(path=path, syntax_error=(1, "nested too deeply to be read"))
+
+
+@dataclass
+class _Reader:
+    path: str
+    module: ast.Module
+    aliases: dict[str, ast.Call] = field(default_factory=dict)
+    attached: set[int] = field(default_factory=set)
+    tests: dict[str, StaticTest] = field(default_factory=dict)
+    open_classes: set[str] = field(default_factory=set)
+    is_open: bool = False
+
+    def facts(self) -> FileFacts:
+        self._collect_aliases()
+        mark = self._mark_in_assignments(self.module.body)
+        self._visit_body(self.module.body, prefix="", inherited=None, certain=True)
+        marks = [node for node in ast.walk(self.module) if _is_mark(node)]
+        calls = [_as_call(node) for node in marks if not _is_called(node, marks)]
+        return FileFacts(
+            path=self.path,
+            module_exclusion=None if mark is None else read_exclusion(mark),
+            module_line=None if mark is None else mark.lineno,
+            tests=tuple(self.tests.values()),
+            exclusions=tuple((call.lineno, read_exclusion(call)) for call in calls),
+            has_open_lanes=any(id(call) not in self.attached for call in calls)
+            or self._uses_alias_inside_arguments(),
+            is_open=self.is_open,
+            open_classes=frozenset(self.open_classes),
+            bound_names=frozenset(_bound_names(self.module.body)),
+        )
+
+    def _collect_aliases(self) -> None:
+        for node in ast.walk(self.module):
+            if isinstance(node, ast.Assign) and _is_mark(node.value):
+                call = _as_call(node.value)
+                for target in node.targets:
+                    if isinstance(target, ast.Name) and target.id != "pytestmark":
+                        self.aliases[target.id] = call
+                        self.attached.add(id(call))
+
+    def _uses_alias_inside_arguments(self) -> bool:
+        return any(
+            isinstance(part, ast.Name) and part.id in self.aliases
+            for node in ast.walk(self.module)
+            if isinstance(node, ast.Call)
+            for argument in (*node.args, *(keyword.value for keyword in node.keywords))
+            for part in ast.walk(argument)
+        )
+
+    def _mark_of(self, node: ast.expr) -> ast.Call | None:
+        """The excluded mark that an expression is, directly or by a name."""
+        if isinstance(node, ast.Name):
+            return self.aliases.get(node.id)
+        if isinstance(node, ast.List | ast.Tuple):
+            return next((m for m in map(self._mark_of, node.elts) if m is not None), None)
+        if _is_mark(node):
+            call = _as_call(node)
+            self.attached.add(id(call))
+            return call
+        return None
+
+    def _mark_in_assignments(self, body: Iterable[ast.stmt]) -> ast.Call | None:
+        found = None
+        for node in body:
+            value, targets = _assignment(node)
+            if value is not None and "pytestmark" in targets:
+                found = self._mark_of(value) or found
+        return found
+
+    def _visit_body(
+        self, body: Iterable[ast.stmt], *, prefix: str, inherited: Exclusion | None, certain: bool
+    ) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._visit_function(node, prefix, inherited, certain)
+            elif isinstance(node, ast.ClassDef):
+                self._visit_class(node, prefix, inherited, certain)
+            elif isinstance(node, ast.ImportFrom) and any(a.name == "*" for a in node.names):
+                self.is_open = True
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.asname or alias.name for alias in node.names]
+                self.is_open |= any(name.startswith(("test", "Test")) for name in names)
+            elif _binds_tests(node):
+                self.is_open = True
+            else:
+                for inner in _blocks(node):
+                    self._visit_body(inner, prefix=prefix, inherited=inherited, certain=False)
+
+    def _visit_function(
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef,
+        prefix: str,
+        inherited: Exclusion | None,
+        certain: bool,
+    ) -> None:
+        if node.name == "pytest_generate_tests":
+            self.is_open = True
+        if not node.name.startswith("test") or _is_fixture(node):
+            return
+        mark = self._mark_of_decorators(node.decorator_list)
+        name = prefix + node.name
+        exclusion = inherited if mark is None else read_exclusion(mark)
+        before = self.tests.get(name)
+        self.tests[name] = StaticTest(
+            name=name,
+            line=node.lineno,
+            exclusion=exclusion,
+            is_certain=certain or (before is not None and before.is_certain),
+        )
+
+    def _visit_class(
+        self, node: ast.ClassDef, prefix: str, inherited: Exclusion | None, certain: bool
+    ) -> None:
+        is_unittest = any(_last_name(base).endswith("TestCase") for base in node.bases)
+        has_bases = any(_last_name(base) != "object" for base in node.bases)
+        if has_bases or node.decorator_list or node.keywords:
+            self.open_classes.add(prefix + node.name)
+        if not (node.name.startswith("Test") or is_unittest):
+            self.is_open |= has_bases  # a base with another name can still be a TestCase
+            return
+        if _refuses_collection(node, is_unittest):
+            return
+        mark = self._mark_of_decorators(node.decorator_list) or self._mark_in_assignments(node.body)
+        self._visit_body(
+            node.body,
+            prefix=f"{prefix}{node.name}::",
+            inherited=inherited if mark is None else read_exclusion(mark),
+            certain=certain,
+        )
+
+    def _mark_of_decorators(self, decorators: Iterable[ast.expr]) -> ast.Call | None:
+        marks = [self._mark_of(decorator) for decorator in decorators]
+        return next((mark for mark in marks if mark is not None), None)
+
+
+def read_exclusion(call: ast.Call) -> Exclusion:
+    """Return the exclusion that a call of the mark writes down; bad arguments become problems."""
+    values: dict[str, object] = {}
+    problems: list[str] = []
+    named = [("kind", call.args[0])] if call.args else []
+    named += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
+    if len(call.args) > 1:
+        problems.append("only the kind is positional; name the other arguments")
+    for name, node in named:
+        if name not in _FIELDS:
+            problems.append(f"unknown argument {name!r}; known are {', '.join(_FIELDS)}")
+            continue
+        try:
+            values[name] = ast.literal_eval(node)
+        except ValueError:
+            problems.append(f"argument {name!r} is no literal, so it cannot be read without import")
+    needs = values.get("needs", ())
+    if not isinstance(needs, list | tuple) or not all(isinstance(n, str) for n in needs):
+        problems.append('needs must be a list of package names such as ["flowmc"]')
+        needs = ()
+    whole = Exclusion(
+        kind=str(values.get("kind", "")),
+        reason=str(values.get("reason", "")),
+        owner=str(values.get("owner", "")),
+        review_by=str(values.get("review_by", "")),
+        needs=tuple(needs),
+    )
+    return replace(whole, problems=tuple(problems))
+
+
+def _is_mark(node: ast.AST) -> bool:
+    """Whether a node is `pytest.mark.excluded`, `mark.excluded`, or a call of it."""
+    target = node.func if isinstance(node, ast.Call) else node
+    return (
+        isinstance(target, ast.Attribute)
+        and target.attr == MARKER
+        and _last_name(target.value) == "mark"
+    )
+
+
+def _is_called(node: ast.AST, marks: Iterable[ast.AST]) -> bool:
+    return any(isinstance(mark, ast.Call) and mark.func is node for mark in marks)
+
+
+def _as_call(node: ast.AST) -> ast.Call:
+    if isinstance(node, ast.Call):
+        return node
+    assert isinstance(node, ast.Attribute)
+    call = getattr(node, "_ci_tools_call", None)
+    if not isinstance(call, ast.Call):
+        call = ast.copy_location(ast.Call(func=node, args=[], keywords=[]), node)
+        node._ci_tools_call = call  # type: ignore[attr-defined]
+    return call
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _assignment(node: ast.stmt) -> tuple[ast.expr | None, set[str]]:
+    if isinstance(node, ast.Assign):
+        return node.value, {name for target in node.targets for name in _target_names(target)}
+    if isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
+        return node.value, set(_target_names(node.target))
+    return None, set()
+
+
+def _target_names(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Tuple | ast.List):
+        for element in node.elts:
+            yield from _target_names(element)
+    elif isinstance(node, ast.Subscript) and _last_name(node.value) == "":
+        yield "*"  # globals()[name] = ...
+
+
+def _binds_tests(node: ast.stmt) -> bool:
+    value, names = _assignment(node)
+    return value is not None and any(
+        name == "*" or (name.startswith(("test", "Test")) and name != "testpaths") for name in names
+    )
+
+
+def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The statement lists inside an `if`, `try`, `with`, `for`, `while` or `match`."""
+    for name in ("body", "orelse", "finalbody"):
+        inner = getattr(node, name, None)
+        if inner:
+            yield inner
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield part.body
+
+
+def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    targets = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+    return any(_last_name(target) == "fixture" for target in targets)
+
+
+def _refuses_collection(node: ast.ClassDef, is_unittest: bool) -> bool:
+    for part in node.body:
+        value, names = _assignment(part)
+        if "__test__" in names and isinstance(value, ast.Constant) and value.value is False:
+            return True
+        has_constructor = isinstance(part, ast.FunctionDef) and part.name in (
+            "__init__",
+            "__new__",
+        )
+        if has_constructor and not is_unittest:
+            return True
+    return False
+
+
+def _bound_names(body: Iterable[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
+        else:
+            yield from _assignment(node)[1]
+            for inner in _blocks(node):
+                yield from _bound_names(inner)

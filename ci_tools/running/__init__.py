@@ -1,0 +1,1 @@
+"""What runs inside the environment: one pytest process a file, journalled as it happens."""

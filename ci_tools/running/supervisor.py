@@ -1,0 +1,210 @@
+"""Runs a worklist inside the environment: files side by side, each in a process of its own.
+
+It never imports jax or pytest, writes down how every process ended, and judges no test: what it
+prints is progress, what counts is in the journals.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+from ci_tools.edges.process import stop_group
+from ci_tools.errors import ExitCode
+from ci_tools.records.layout import CHUNK_JOURNAL, job_path, journal_path, log_path
+from ci_tools.records.lines import SCHEMA, LineWriter, load_lines
+from ci_tools.running.capacity import count_workers
+from ci_tools.running.children import TOOL_FOLDER, Child, Ended, start_child
+from ci_tools.running.job import Job, render_job
+from ci_tools.running.worklist import Worklist, load_worklist
+
+POLL_SECONDS = 0.02
+CAPTURE_SECONDS = 120.0
+
+
+class Supervisor:
+    """Works one worklist off and journals it in `folder`."""
+
+    def __init__(self, folder: Path, worklist: Worklist) -> None:
+        self._folder = folder
+        self._worklist = worklist
+        self._writer = LineWriter(folder / CHUNK_JOURNAL)
+        self._workers = count_workers(worklist.file_memory_bytes, len(worklist.files))
+        self._running: list[Child] = []
+        self._next = 0
+        self._done = 0
+        self._is_red = False
+        self._stop_signal: int | None = None
+        self._capture: subprocess.Popen[bytes] | None = None
+
+    def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
+        """Signal handler: end at the next turn of the loop, with every child accounted for."""
+        self._stop_signal = number
+
+    def run(self) -> ExitCode:
+        """Run every file; on a signal end what runs, name what did not, and keep the journals."""
+        (self._folder / "files").mkdir(exist_ok=True)
+        self._writer.write(
+            "chunk-start",
+            schema=SCHEMA,
+            plan=self._worklist.plan,
+            chunk=self._worklist.chunk,
+            files=len(self._worklist.files),
+            workers=self._workers,
+            time=time.time(),
+        )
+        if not self._worklist.list_only:
+            self._capture = self._start_capture()
+        while self._next < len(self._worklist.files) or self._running:
+            if self._stop_signal is not None:
+                return self._interrupt(self._stop_signal)
+            self._fill()
+            self._reap()
+            time.sleep(POLL_SECONDS)
+        if self._capture is not None:
+            self._end_capture(self._capture)
+        self._writer.write("chunk-finish", lines=self._writer.count + 1, time=time.time())
+        return ExitCode.RED if self._is_red else ExitCode.GREEN
+
+    def _start_capture(self) -> subprocess.Popen[bytes]:
+        """Write the environment record beside the tests, in a process of its own."""
+        with (self._folder / "environment.log").open("wb") as output:
+            return subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "ci_tools.environment.capture",
+                    str(self._folder),
+                    self._worklist.lock,
+                ],
+                env={**os.environ, "PYTHONPATH": str(TOOL_FOLDER)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _end_capture(self, capture: subprocess.Popen[bytes]) -> None:
+        try:
+            code: int | None = capture.wait(timeout=CAPTURE_SECONDS)
+        except subprocess.TimeoutExpired:
+            stop_group(capture)
+            code = None
+        self._writer.write("environment-end", exit_code=code)
+
+    def _fill(self) -> None:
+        while len(self._running) < self._workers and self._next < len(self._worklist.files):
+            self._start(self._next)
+            self._next += 1
+
+    def _start(self, index: int) -> None:
+        file = self._worklist.files[index]
+        job = Job(
+            journal=str(journal_path(self._folder, index)),
+            plan=self._worklist.plan,
+            chunk=self._worklist.chunk,
+            path=file.path,
+            ids=file.ids,
+            lane=self._worklist.lane,
+            packages=self._worklist.packages,
+            list_only=self._worklist.list_only,
+        )
+        job_file = job_path(self._folder, index)
+        job_file.write_text(render_job(job), encoding="utf-8")
+        child = start_child(
+            index,
+            file.path,
+            job_file=job_file,
+            log=log_path(self._folder, index),
+            timeout_seconds=self._worklist.timeout_seconds,
+        )
+        self._writer.write(
+            "file-start", path=file.path, index=index, pid=child.process.pid, time=time.time()
+        )
+        self._running.append(child)
+
+    def _reap(self) -> None:
+        now = time.monotonic()
+        for child in list(self._running):
+            ended = child.poll(now)
+            if ended is not None:
+                self._running.remove(child)
+                self._record(child, ended)
+
+    def _record(self, child: Child, ended: Ended) -> None:
+        self._done += 1
+        self._writer.write(
+            "file-end",
+            path=child.path,
+            index=child.index,
+            exit_code=ended.exit_code,
+            signal=ended.signal,
+            ended_by=ended.ended_by,
+            seconds=ended.seconds,
+            cpu_seconds=ended.cpu_seconds,
+            peak_bytes=ended.peak_bytes,
+        )
+        self._is_red |= ended.exit_code != 0 and not self._worklist.list_only
+        counts = summarise_journal(journal_path(self._folder, child.index))
+        total = len(self._worklist.files)
+        width = len(str(total))
+        print(
+            f"[{self._done:{width}}/{total}] {child.path}  {counts or _how(ended)}"
+            f"  {ended.seconds:.1f} s  {ended.peak_bytes / 1e6:.0f} MB",
+            flush=True,
+        )
+
+    def _interrupt(self, number: int) -> ExitCode:
+        if self._capture is not None:
+            stop_group(self._capture)
+        for child in self._running:
+            child.stop("interrupt", time.monotonic())
+        while self._running:
+            self._reap()
+            time.sleep(POLL_SECONDS)
+        left = [file.path for file in self._worklist.files[self._next :]]
+        self._writer.write("interrupted", signal=number, not_started=left, time=time.time())
+        print(f"interrupted; {len(left)} files were not started:", *left, sep="\n  ", flush=True)
+        return ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.INFRASTRUCTURE
+
+
+def summarise_journal(path: Path) -> str:
+    """Return a file's outcomes as words for the progress line; empty when it has none."""
+    counts: Counter[str] = Counter()
+    for event in load_lines(path).events:
+        if event["event"] == "selected":
+            counts["listed"] = len(event.get("gated", ())) + len(event.get("excluded", ()))
+        elif event["event"] == "phase" and event.get("when") == "call":
+            counts[str(event.get("outcome"))] += 1
+        elif event["event"] == "phase" and event.get("outcome") != "passed":
+            counts["skipped" if event.get("outcome") == "skipped" else "error"] += 1
+        elif event["event"] == "collect-report":
+            counts["collection " + str(event.get("outcome"))] += 1
+    if len(counts) > 1:
+        del counts["listed"]
+    return ", ".join(f"{number} {word}" for word, number in sorted(counts.items()))
+
+
+def _how(ended: Ended) -> str:
+    if ended.ended_by != "exit":
+        return f"ended by {ended.ended_by}"
+    return f"signal {ended.signal}" if ended.signal else f"exit {ended.exit_code}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the worklist in the folder named on the command line."""
+    folder = Path(arguments[0]).resolve()
+    supervisor = Supervisor(folder, load_worklist(folder))
+    signal.signal(signal.SIGINT, supervisor.ask_to_stop)
+    signal.signal(signal.SIGTERM, supervisor.ask_to_stop)
+    return int(supervisor.run())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""The worklist: all that the supervisor inside the environment has to know, in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+WORKLIST = "worklist.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkFile:
+    """One file to run; `ids` as in `Job.ids`."""
+
+    path: str
+    ids: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worklist:
+    """What one supervisor does.
+
+    Attributes:
+        plan: The plan's hash; empty for a listing.
+        chunk: The chunk's number.
+        lane: `gate` or `excluded`.
+        files: The files, in the order in which they start.
+        packages: Import packages that have to resolve below the tree.
+        lock: The hashed lock of the environment, relative to the tree.
+        timeout_seconds: Wall time for one file.
+        file_memory_bytes: Memory that one file is expected to fit in.
+        list_only: Collect and write the ids, run nothing.
+    """
+
+    plan: str
+    chunk: int
+    lane: str
+    files: tuple[WorkFile, ...]
+    packages: tuple[str, ...]
+    lock: str
+    timeout_seconds: float
+    file_memory_bytes: int
+    list_only: bool = False
+
+
+def write_worklist(folder: Path, worklist: Worklist) -> None:
+    """Write the worklist into a chunk's folder."""
+    text = json.dumps(asdict(worklist), separators=(",", ":")) + "\n"
+    (folder / WORKLIST).write_text(text, encoding="utf-8")
+
+
+def load_worklist(folder: Path) -> Worklist:
+    """Return the worklist in a chunk's folder."""
+    data: Mapping[str, Any] = json.loads((folder / WORKLIST).read_text(encoding="utf-8"))
+    files = tuple(
+        WorkFile(path=row["path"], ids=None if row["ids"] is None else tuple(row["ids"]))
+        for row in data["files"]
+    )
+    return Worklist(**{**data, "files": files, "packages": tuple(data["packages"])})

@@ -1,0 +1,162 @@
+"""The final outcome of each test in one file's journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """How a test ended; only `PASSED` and `XFAILED` are green."""
+
+    PASSED = "passed"
+    XFAILED = "xfailed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED_LOOSE = "xfailed-loose"
+    XPASSED = "xpassed"
+    DOUBLED = "doubled"
+    UNACCOUNTED = "unaccounted"
+
+    @property
+    def is_green(self) -> bool:
+        """Whether the outcome counts as passed."""
+        return self in (Outcome.PASSED, Outcome.XFAILED)
+
+
+@dataclass(kw_only=True)
+class TestResult:
+    """What a journal says of one test.
+
+    Attributes:
+        outcome: The final outcome.
+        seconds: Time of all phases together.
+        message: One line: why it is not green.
+        detail: The traceback, as far as it was kept.
+        path: The file to annotate.
+        line: The 1-based line to annotate.
+    """
+
+    __test__ = False
+
+    outcome: Outcome
+    seconds: float = 0.0
+    message: str = ""
+    detail: str = ""
+    path: str | None = None
+    line: int | None = None
+
+
+@dataclass
+class _Phases:
+    """The phases of one test as they were reported."""
+
+    reported: dict[str, str] = field(default_factory=dict)
+    is_doubled: bool = False
+    worst: Mapping[str, Any] | None = None
+    rank: int = 0
+    outcome: Outcome = Outcome.PASSED
+    seconds: float = 0.0
+
+
+_RANKS = {
+    Outcome.PASSED: 0,
+    Outcome.XFAILED: 1,
+    Outcome.XPASSED: 2,
+    Outcome.XFAILED_LOOSE: 3,
+    Outcome.SKIPPED: 4,
+    Outcome.ERROR: 5,
+    Outcome.FAILED: 6,
+}
+
+
+def find_outcomes(events: Iterable[Mapping[str, Any]]) -> dict[str, TestResult]:
+    """Return the result of every test that the events name, by id.
+
+    A test needs a start, a setup, a call if the setup passed, and a teardown, each once; a failed
+    or skipped subtest counts against its test.
+    """
+    phases: dict[str, _Phases] = {}
+    for event in events:
+        name = event["event"]
+        if name == "phase":
+            _add_phase(phases.setdefault(_id_of(event), _Phases()), event)
+        elif name == "test-start":
+            _add_once(phases.setdefault(_id_of(event), _Phases()), "start", "passed")
+        elif name == "subtest":
+            _raise(phases.setdefault(_id_of(event), _Phases()), event, _outcome_of(event))
+    return {test_id: _conclude(found) for test_id, found in phases.items()}
+
+
+def find_unfinished(events: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the last test that started and did not tear down: the culprit of a death."""
+    last = None
+    for event in events:
+        if event["event"] == "test-start":
+            last = _id_of(event)
+        elif event["event"] == "phase" and event.get("when") == "teardown":
+            last = None
+    return last
+
+
+def _id_of(event: Mapping[str, Any]) -> str:
+    return str(event.get("id"))
+
+
+def _add_once(found: _Phases, name: str, outcome: str) -> None:
+    found.is_doubled |= name in found.reported
+    found.reported[name] = outcome
+
+
+def _add_phase(found: _Phases, event: Mapping[str, Any]) -> None:
+    _add_once(found, str(event.get("when")), str(event.get("outcome")))
+    seconds = event.get("seconds")
+    found.seconds += seconds if isinstance(seconds, int | float) else 0.0
+    if event.get("outcome") != "passed" or "expected" in event:
+        _raise(found, event, _outcome_of(event))
+
+
+def _raise(found: _Phases, event: Mapping[str, Any], outcome: Outcome) -> None:
+    if _RANKS[outcome] > found.rank:
+        found.rank, found.outcome, found.worst = _RANKS[outcome], outcome, event
+
+
+def _outcome_of(event: Mapping[str, Any]) -> Outcome:
+    reported, expected = event.get("outcome"), event.get("expected")
+    is_call = event.get("when", "call") == "call"
+    if reported == "skipped":
+        if expected is None or str(event.get("message", "")).startswith("[NOTRUN]"):
+            return Outcome.SKIPPED
+        return Outcome.XFAILED if expected == "strict" else Outcome.XFAILED_LOOSE
+    if reported == "passed":
+        return Outcome.PASSED if expected is None else Outcome.XPASSED
+    return Outcome.FAILED if is_call else Outcome.ERROR
+
+
+def _conclude(found: _Phases) -> TestResult:
+    worst = found.worst or {}
+    result = TestResult(
+        outcome=found.outcome,
+        seconds=found.seconds,
+        message=str(worst.get("message", "")),
+        detail=str(worst.get("detail", "")),
+        path=worst.get("path"),
+        line=worst.get("line") if isinstance(worst.get("line"), int) else None,
+    )
+    if "subtest" in worst:
+        result.message = f"subtest {worst['subtest']}: {result.message}"
+    if found.is_doubled:
+        result.outcome, result.message = Outcome.DOUBLED, "a phase was reported twice"
+    elif not _is_whole(found.reported):
+        result.outcome, result.message = Outcome.UNACCOUNTED, "it started and did not finish"
+    return result
+
+
+def _is_whole(reported: Mapping[str, str]) -> bool:
+    needed = {"start", "setup", "teardown"}
+    if reported.get("setup") == "passed":
+        needed.add("call")
+    return needed == set(reported)
