@@ -82,7 +82,7 @@ def parse_finding(data: Mapping[str, Any]) -> Finding:
     line = data.get("line")
     return Finding(
         rule=str(texts["rule"]),
-        kind=Kind(data.get("kind")),
+        kind=Kind(str(data.get("kind"))),
         message=str(texts["message"]),
         fix=str(texts["fix"]),
         path=data.get("path"),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ci_tools.config import load_config
 from ci_tools.errors import ExitCode, InfrastructureError, UsageError
-from ci_tools.provision.venvs import clean_variables, ensure_venv
+from ci_tools.provision.making import clean_variables
+from ci_tools.provision.venvs import ensure_venv
 from ci_tools.tree import find_tree
 
 

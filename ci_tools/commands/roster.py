@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from ci_tools.commands.roster_lock import make_lock
 from ci_tools.config import load_config
 from ci_tools.edges import git
 from ci_tools.errors import ExitCode
 from ci_tools.findings import render_findings
-from ci_tools.commands.roster_lock import make_lock
 from ci_tools.lanes.preflight import load_diff, load_roster_input
 from ci_tools.roster.check import check_roster, find_overdue
 from ci_tools.roster.diff import check_removals, render_diff

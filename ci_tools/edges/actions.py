@@ -78,7 +78,9 @@ def _annotation(finding: Finding) -> str:
         if finding.line is not None:
             fields = {"file": finding.path, "line": str(finding.line), "title": fields["title"]}
     properties = ",".join(f"{key}={_escape_property(value)}" for key, value in fields.items())
-    return f"::error {properties}::{_escape_data(finding.message)} - fix: {_escape_data(finding.fix)}"
+    return (
+        f"::error {properties}::{_escape_data(finding.message)} - fix: {_escape_data(finding.fix)}"
+    )
 
 
 def _escape_data(text: str) -> str:

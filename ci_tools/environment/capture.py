@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ci_tools.environment.origin import find_origin
 from ci_tools.records.layout import ENVIRONMENT, LAUNCH
 from ci_tools.running.capacity import find_memory_bytes
-from ci_tools.environment.origin import find_origin
 
 SCHEMA = 1
 _PREFIXES = ("JAX_", "XLA_", "OMP_", "OPENBLAS_", "MKL_", "NUMPYRO_")
@@ -79,7 +79,7 @@ def find_unlocked(record: Mapping[str, Any]) -> list[str]:
 
 
 def _distributions(locked: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for found in importlib.metadata.distributions():
         name = normalise(found.metadata["Name"] or "")
         entry = locked.get(name)

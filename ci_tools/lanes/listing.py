@@ -20,9 +20,7 @@ from ci_tools.running.worklist import WorkFile, Worklist
 FOLDER = "listing"
 
 
-def list_roster(
-    run: ChunkRun, files: Sequence[RosterFile]
-) -> tuple[list[LockLine], list[Finding]]:
+def list_roster(run: ChunkRun, files: Sequence[RosterFile]) -> tuple[list[LockLine], list[Finding]]:
     """Return the lock's entries, and findings for files whose tests cannot be listed.
 
     Raises:

@@ -39,7 +39,12 @@ class Preflight:
 
 
 def run_preflight(
-    tree: Tree, config: Config, *, base: str | None, is_blocking: bool, base_image: str | None = None
+    tree: Tree,
+    config: Config,
+    *,
+    base: str | None,
+    is_blocking: bool,
+    base_image: str | None = None,
 ) -> Preflight:
     """Return the findings of every check; one that cannot run at all is a finding as well.
 
@@ -72,9 +77,7 @@ def run_preflight(
 _LOCAL_RULES = ("image/unpublished", "image/inputs-changed")
 
 
-def _attempt(
-    family: str, kind: Kind, check: Callable[[], Sequence[Finding]]
-) -> list[Finding]:
+def _attempt(family: str, kind: Kind, check: Callable[[], Sequence[Finding]]) -> list[Finding]:
     try:
         return list(check())
     except CiToolsError as error:

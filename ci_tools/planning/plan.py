@@ -13,8 +13,8 @@ from typing import Any
 
 from ci_tools.errors import IncompleteError, UsageError
 from ci_tools.planning.chunking import chunk_files
-from ci_tools.roster.selection import select_ids
 from ci_tools.roster.lock import Lane, RosterLock, file_of
+from ci_tools.roster.selection import select_ids
 
 SCHEMA = 1
 

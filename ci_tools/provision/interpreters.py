@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ci_tools.edges.process import run, stream
-from ci_tools.errors import InfrastructureError
+from ci_tools.errors import CiToolsError, InfrastructureError
+from ci_tools.provision.making import make_venv
 
 PROBE = (
     "import sys, sysconfig, venv, ensurepip;"
@@ -23,12 +24,15 @@ PROBE = (
 FETCH_SECONDS = 600.0
 
 
-def find_interpreter(version: str, *, state: Path, report: Callable[[str], None]) -> Path:
+def find_interpreter(
+    version: str, *, state: Path, uv_lock: Path, report: Callable[[str], None]
+) -> Path:
     """Return an interpreter of the minor version `version`, for instance `3.13`.
 
     Args:
         version: The minor version.
         state: Where an interpreter that uv fetches is kept.
+        uv_lock: The lock that uv is installed from where it is not on PATH.
         report: Gets the progress.
 
     Raises:
@@ -37,7 +41,7 @@ def find_interpreter(version: str, *, state: Path, report: Callable[[str], None]
     for candidate in find_candidates(version, os.environ, state):
         if is_version(candidate, version):
             return candidate
-    return _fetch(version, state, report)
+    return _fetch(version, state, uv_lock, report)
 
 
 def find_candidates(version: str, variables: Mapping[str, str], state: Path) -> Iterator[Path]:
@@ -71,26 +75,36 @@ def is_version(candidate: Path, version: str) -> bool:
     return done.code == 0 and done.stdout.split()[:1] == [version]
 
 
-def _fetch(version: str, state: Path, report: Callable[[str], None]) -> Path:
+def _fetch(version: str, state: Path, uv_lock: Path, report: Callable[[str], None]) -> Path:
     """Have uv fetch the interpreter into the state folder."""
-    uv = shutil.which("uv")
-    reason = "uv is not on PATH"
-    if uv is not None:
-        report(f"fetching Python {version} with uv")
-        folder = state / "pythons"
+    report(f"no Python {version} on PATH or in pyenv's versions: fetching one with uv")
+    folder = state / "pythons"
+    try:
+        uv = _find_uv(state, uv_lock, report)
         last: list[str] = []
         code = stream(
-            [uv, "python", "install", "--install-dir", str(folder), version],
-            lambda line: last.append(line),
+            [uv, "python", "install", "--no-bin", "--install-dir", str(folder), version],
+            last.append,
             timeout_seconds=FETCH_SECONDS,
         )
-        for candidate in _newest_first(folder, version):
-            if is_version(candidate, version):
-                return candidate
         reason = f"uv could not fetch it (exit {code}): {' / '.join(last[-2:])}"
+    except CiToolsError as error:
+        reason = f"uv could not be had: {error.message}"
+    for candidate in _newest_first(folder, version):
+        if is_version(candidate, version):
+            return candidate
     raise InfrastructureError(
         f"no Python {version} with venv was found on PATH or in pyenv's versions, and {reason}",
         fix=f"one of: (1) install python{version} and its venv module with the system's packages; "
-        f"(2) `pyenv install {version}`, or install uv and run again; "
+        f"(2) `pyenv install {version}`, or `uv python install {version}`; "
         "(3) use a container engine: ENGINE=docker or ENGINE=podman",
     )
+
+
+def _find_uv(state: Path, uv_lock: Path, report: Callable[[str], None]) -> str:
+    """Uv on PATH, or from its lock in an environment of the Python that runs this."""
+    on_path = shutil.which("uv")
+    if on_path:
+        return on_path
+    python = make_venv(state / "venvs" / "uv", lambda: Path(sys.executable), uv_lock, report)
+    return str(python.with_name("uv"))

@@ -1,45 +1,15 @@
-"""Makes virtual environments from hashed locks, named by the lock's content and never half made.
-
-An environment counts only when its completion mark is there; the mark is written last, so an
-interrupted creation is removed and made again. Calls at the same time wait for each other.
-"""
+"""Virtual environments by the lock they are made from: same lock and Python, same folder."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
-import os
-import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from ci_tools.edges.process import stream
-from ci_tools.errors import InfrastructureError, UsageError
 from ci_tools.provision.interpreters import find_interpreter
+from ci_tools.provision.making import make_venv, read_lock
 
-MARK = "jax-gate-complete"
-INSTALL_SECONDS = 1800.0
-_CHANGES_INSTALL = (
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "PYTHONSTARTUP",
-    "PIP_REQUIRE_VIRTUALENV",
-    "PIP_TARGET",
-    "PIP_PREFIX",
-    "PIP_ROOT",
-    "PIP_USER",
-    "PIP_CONSTRAINT",
-    "PIP_REQUIREMENT",
-    "PIP_NO_DEPS",
-    "PIP_DRY_RUN",
-    "PIP_PRE",
-    "PIP_UPGRADE",
-    "PIP_NO_BINARY",
-    "PIP_ONLY_BINARY",
-    "VIRTUAL_ENV",
-)
+UV_LOCK = "uv.txt"
 
 
 def ensure_venv(
@@ -63,117 +33,12 @@ def ensure_venv(
         UsageError: The lock cannot be read.
         InfrastructureError: There is no such Python, or the installation failed.
     """
-    try:
-        content = lock.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"the lock cannot be read: {error.strerror}", path=str(lock), fix="make lock"
-        ) from error
-    key = hashlib.sha256(f"python {python_version}\n".encode() + content).hexdigest()[:16]
-    folder = state / "venvs" / f"{name}-{key}"
-    python = folder / "bin" / "python"
-    if _is_complete(folder):
-        return python
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _exclusive(folder.with_suffix(".lock"), report):
-        if not _is_complete(folder):
-            interpreter = find_interpreter(python_version, state=state, report=report)
-            _make(folder, interpreter, lock, content, report)
-    return python
+    text = f"python {python_version}\n".encode() + read_lock(lock)
+    folder = state / "venvs" / f"{name}-{hashlib.sha256(text).hexdigest()[:16]}"
 
-
-def _is_complete(folder: Path) -> bool:
-    return (folder / MARK).is_file() and os.access(folder / "bin" / "python", os.X_OK)
-
-
-@contextlib.contextmanager
-def _exclusive(path: Path, report: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock file; the kernel releases it when the process ends, however it ends."""
-    with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            report(f"waiting for another process that makes {path.stem}")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def _make(
-    folder: Path, interpreter: Path, lock: Path, content: bytes, report: Callable[[str], None]
-) -> None:
-    if folder.exists():
-        report(f"removing {folder.name}, which was not finished")
-        shutil.rmtree(folder)
-    count = sum(b"==" in line for line in content.splitlines() if not line.startswith(b"#"))
-    report(f"making {folder.name}: {count} packages from {lock.name}")
-    started = time.monotonic()
-    log = folder.with_suffix(".log")
-    with log.open("w", encoding="utf-8") as output:
-        _step(
-            [str(interpreter), "-m", "venv", str(folder)],
-            output.write,
-            f"Python at {interpreter} cannot make a virtual environment",
-            log,
-        )
-        _step(
-            [
-                str(folder / "bin" / "python"),
-                "-m",
-                "pip",
-                "install",
-                "--no-input",
-                "--disable-pip-version-check",
-                "--progress-bar=off",
-                "--require-hashes",
-                "--only-binary=:all:",
-                f"--report={folder / 'install-report.json'}",
-                f"--requirement={lock}",
-            ],
-            _condense(output.write, report),
-            f"{lock.name} cannot be installed",
-            log,
-        )
-    (folder / MARK).write_text("ok\n", encoding="utf-8")
-    report(f"made {folder.name} in {time.monotonic() - started:.0f} s")
-
-
-def _step(
-    argv: list[str], write: Callable[[str], object], failure: str, log: Path
-) -> None:
-    last: list[str] = []
-
-    def on_line(line: str) -> None:
-        write(line + "\n")
-        if line.strip():
-            last[:] = [*last[-2:], line.strip()]
-
-    code = stream(
-        argv, on_line, env=clean_variables(os.environ), timeout_seconds=INSTALL_SECONDS
-    )
-    if code != 0:
-        raise InfrastructureError(
-            f"{failure} (exit {code}): {' / '.join(last)}",
-            fix=f"read {log}; check the network and the package index, then run again",
+    def find() -> Path:
+        return find_interpreter(
+            python_version, state=state, uv_lock=lock.parent / UV_LOCK, report=report
         )
 
-
-def _condense(
-    write: Callable[[str], object], report: Callable[[str], None]
-) -> Callable[[str], object]:
-    """Pass everything to the log, and to the report what a person waits for."""
-
-    def on_text(text: str) -> None:
-        write(text)
-        line = text.strip()
-        if line.startswith(("Downloading", "Installing collected")):
-            report(f"  {line[:100]}")
-
-    return on_text
-
-
-def clean_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables without those that would change what is installed, or where.
-
-    Index, certificate and proxy settings stay: they decide only where the same files come from.
-    """
-    return {key: value for key, value in variables.items() if key not in _CHANGES_INSTALL}
+    return make_venv(folder, find, lock, report)

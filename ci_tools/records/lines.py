@@ -67,7 +67,7 @@ class LineWriter:
 
 
 def parse_lines(data: bytes) -> Lines:
-    """Return the events in the bytes of a journal; broken input becomes problems, never an error."""
+    """Return the events in the bytes of a journal; broken input becomes problems."""
     events: list[Mapping[str, Any]] = []
     problems: list[str] = []
     rows = data.split(b"\n")

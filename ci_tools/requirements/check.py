@@ -131,7 +131,10 @@ def _check_names(
         is_direct = any(parent.startswith("-r ") and input_name in parent for parent in pin.parents)
         if is_direct and pin.name not in wished:
             yield report.of(
-                "unwished-name", "txt", pin.line, f"{pin.name} is locked for {input_name}, not in it"
+                "unwished-name",
+                "txt",
+                pin.line,
+                f"{pin.name} is locked for {input_name}, not in it",
             )
         if not pin.parents and pin.name not in wished:
             yield report.of(

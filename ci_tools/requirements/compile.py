@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ci_tools.edges.process import stream
 from ci_tools.errors import InfrastructureError, UsageError
-from ci_tools.provision.venvs import clean_variables, ensure_venv
+from ci_tools.provision.making import clean_variables
+from ci_tools.provision.venvs import ensure_venv
 from ci_tools.requirements.check import digest_of, load_requirements
 from ci_tools.requirements.parse import DIGEST_PREFIX, parse_input, parse_lock
 from ci_tools.tree import Tree
@@ -102,8 +103,10 @@ def _compile(
     last: list[str] = []
     try:
         code = stream(
-            [str(python), "-m", "piptools", "compile", *OPTIONS, *what]
-            + [f"--output-file={part.name}", f"{stem}.in"],
+            [
+                *(str(python), "-m", "piptools", "compile", *OPTIONS, *what),
+                *(f"--output-file={part.name}", f"{stem}.in"),
+            ],
             last.append,
             cwd=tree.requirements,
             env={**clean_variables(os.environ), "CUSTOM_COMPILE_COMMAND": COMMAND},

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 DIGEST_PREFIX = "# inputs-sha256: "
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(
-    rf"^({_NAME})\s*(?:\[[^\]]*\])?\s*((?:(?:===|==|>=|<=|~=|!=|<|>)\s*[^\s,;]+\s*,?\s*)*)(?:;.*)?$"
+    rf"^({_NAME})\s*(?:\[[^\]]*\])?\s*((?:(?:===|==|>=|<=|~=|!=|<|>)\s*[^\s,;]+\s*,?\s*)*)$"
 )
 _PIN = re.compile(rf"^({_NAME})==([^\s;=]+)((?:\s+--hash=\S+)*)$")
 _HASH = re.compile(r"--hash=(\S+)")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 _OPTION = re.compile(r"^(?:-i|-f|-e|--[a-z-]+)(?:[ =]|$)")
-_INCLUDE = re.compile(r"^(?:-c|-r|--constraint|--requirement)[ =]\s*(\S+)$")
+_INCLUDE = re.compile(r"^(-c|-r|--constraint|--requirement)[ =]\s*(\S+)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +50,14 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """A parsed `.in`: requirements, names of the files it includes, problems."""
+    """A parsed `.in`: requirements, names of the files it includes, problems.
+
+    `constraints` are those of the included files that bound versions and add no names (`-c`).
+    """
 
     wishes: tuple[Wish, ...]
     includes: tuple[str, ...]
+    constraints: tuple[str, ...]
     problems: tuple[Problem, ...]
 
 
@@ -74,14 +78,14 @@ def normalise(name: str) -> str:
 def parse_input(text: str) -> InputFile:
     """Return the content of an `.in` file."""
     wishes: list[Wish] = []
-    includes: list[str] = []
+    includes: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for number, line in enumerate(text.splitlines(), start=1):
         content = re.sub(r"(?:^|\s)#.*$", "", line).strip()
         if not content:
             continue
         if include := _INCLUDE.match(content):
-            includes.append(include.group(1))
+            includes.append((include.group(1), include.group(2)))
         elif problem := _find_problem(content, number):
             problems.append(problem)
         elif match := _REQUIREMENT.match(content):
@@ -94,7 +98,12 @@ def parse_input(text: str) -> InputFile:
             )
         else:
             problems.append(Problem(what="malformed", message="not a requirement", line=number))
-    return InputFile(wishes=tuple(wishes), includes=tuple(includes), problems=tuple(problems))
+    return InputFile(
+        wishes=tuple(wishes),
+        includes=tuple(name for _, name in includes),
+        constraints=tuple(name for option, name in includes if option in ("-c", "--constraint")),
+        problems=tuple(problems),
+    )
 
 
 def parse_lock(text: str) -> LockFile:
@@ -168,6 +177,10 @@ def _find_problem(content: str, line: int) -> Problem | None:
         return Problem(what="url", message="a URL or VCS source is not from the index", line=line)
     if re.match(r"^(?:\.|/|~|file:)", content) or content.endswith((".whl", ".tar.gz", ".zip")):
         return Problem(what="local-path", message="a local path is not from the index", line=line)
+    if re.match(rf"^{_NAME}[^;]*;", content):
+        return Problem(
+            what="marker", message="a marker: the locks are for one platform only", line=line
+        )
     if _OPTION.match(content) and not _INCLUDE.match(content):
         return Problem(
             what="option", message=f"option {content.split()[0]} is this machine's", line=line

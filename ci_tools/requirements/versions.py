@@ -1,14 +1,14 @@
 """Whether a pinned version satisfies an input's conditions, where plain numbers decide it.
 
-A small part of PEP 440: releases of numbers with an optional `.postN`. Everything else is
-undecided, and pip-compile remains the judge.
+A small part of PEP 440: releases of plain numbers. Everything else (pre-, post- and local
+releases, epochs) is undecided, and pip-compile remains the judge.
 """
 
 from __future__ import annotations
 
 import re
 
-_RELEASE = re.compile(r"\d+(?:\.\d+)*(?:\.post\d+)?")
+_RELEASE = re.compile(r"\d+(?:\.\d+)*")
 _CONDITION = re.compile(r"(===|==|>=|<=|~=|!=|<|>)(.+)")
 
 
@@ -31,27 +31,28 @@ def _meets(version: str, condition: str) -> bool | None:
     prefix = wanted.removesuffix(".*")
     if not _RELEASE.fullmatch(version) or not _RELEASE.fullmatch(prefix):
         return None
-    have, want = _key(version), _key(prefix)
+    written = _key(prefix)
+    width = max(version.count("."), prefix.count(".")) + 1
+    have, want = _pad(_key(version), width), _pad(written, width)
     if wanted.endswith(".*"):
-        is_inside = have[: len(want)] == want
+        is_inside = have[: len(written)] == written
         return {"==": is_inside, "!=": not is_inside}.get(operator)
-    width = max(len(have), len(want))
-    padded_have, padded_want = _pad(have, width), _pad(want, width)
     if operator == "~=":
-        return padded_have >= padded_want and have[: len(want) - 1] == want[:-1]
+        is_series = have[: len(written) - 1] == written[:-1]
+        return have >= want and is_series if len(written) > 1 else None
     return {
-        "==": padded_have == padded_want,
+        "==": have == want,
         "===": version == wanted,
-        "!=": padded_have != padded_want,
-        ">=": padded_have >= padded_want,
-        "<=": padded_have <= padded_want,
-        ">": padded_have > padded_want,
-        "<": padded_have < padded_want,
+        "!=": have != want,
+        ">=": have >= want,
+        "<=": have <= want,
+        ">": have > want,
+        "<": have < want,
     }.get(operator)
 
 
 def _key(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version))
+    return tuple(int(number) for number in version.split("."))
 
 
 def _pad(key: tuple[int, ...], width: int) -> tuple[int, ...]:

@@ -12,7 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_tools.findings import Finding, Kind
-from ci_tools.roster.exclusion import Exclusion, ExclusionKind, find_problems, is_overdue, unmet_need
+from ci_tools.roster.exclusion import (
+    Exclusion,
+    ExclusionKind,
+    find_problems,
+    is_overdue,
+    unmet_need,
+)
 from ci_tools.roster.lock import Lane, LockLine, RosterLock, static_name
 from ci_tools.roster.markers import StaticTest
 from ci_tools.roster.scan import RosterFile
@@ -143,15 +149,15 @@ def _check_excluded_file(file: RosterFile, lines: Sequence[LockLine]) -> Iterato
         if locked.lane is Lane.GATE:
             yield _lane_differs(locked, file.path, line, Lane.EXCLUDED)
     is_file_entry = any(locked.test_id == file.path for locked in lines)
-    if file.exclusion is not None and file.exclusion.kind == ExclusionKind.EXPENSIVE:
-        if is_file_entry:
-            yield _finding(
-                "empty-file",
-                f"{file.path} is expensive, has to collect and pass, and collects nothing",
-                "add a test, or choose another kind",
-                path=file.path,
-                line=line,
-            )
+    is_expensive = file.exclusion is not None and file.exclusion.kind == ExclusionKind.EXPENSIVE
+    if is_expensive and is_file_entry:
+        yield _finding(
+            "empty-file",
+            f"{file.path} is expensive, has to collect and pass, and collects nothing",
+            "add a test, or choose another kind",
+            path=file.path,
+            line=line,
+        )
     if lines and not is_file_entry:
         yield from _unlocked(file, lines)
 

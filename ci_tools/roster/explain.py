@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_tools.roster.selection import is_selected
 from ci_tools.roster.exclusion import Exclusion
 from ci_tools.roster.lock import Lane, LockLine, RosterLock, static_name
 from ci_tools.roster.scan import RosterFile
+from ci_tools.roster.selection import is_selected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,10 @@ class Explanation:
 
 
 def find_lines(lock: RosterLock, word: str) -> tuple[LockLine, ...]:
-    """Return the lock lines that a word names: an id, a test, a class, a file, a folder, or a
-    part of a name when nothing else matches."""
+    """Return the lock lines that a word names.
+
+    An id, a test, a class, a file, a folder, or a part of a name when nothing else matches.
+    """
     exact = tuple(line for line in lock.lines if is_selected(line.test_id, word))
     return exact or tuple(line for line in lock.lines if word and word in line.test_id)
 

@@ -98,7 +98,11 @@ def parse_roster_lock(text: str, path: str) -> tuple[RosterLock, list[Finding]]:
         except ValueError:
             findings.append(
                 _finding(
-                    "malformed-line", path, number, f"not `<lane> <id>`: {raw[:120]!r}", test_id=None
+                    "malformed-line",
+                    path,
+                    number,
+                    f"not `<lane> <id>`: {raw[:120]!r}",
+                    test_id=None,
                 )
             )
     return RosterLock(tuple(lines)), findings + _order_findings(lines, path)

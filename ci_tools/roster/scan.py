@@ -74,9 +74,7 @@ def scan_roster(tree: Tree, config: Config) -> tuple[RosterFile, ...]:
 
 def _python_files(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            f for f in folders if not f.startswith(".") and f not in _PASSED_OVER
-        )
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _PASSED_OVER)
         yield from (Path(parent, name) for name in sorted(names) if name.endswith(".py"))
 
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from ci_tools.environment.origin import find_origin
 from ci_tools.records.lines import SCHEMA, LineWriter
 from ci_tools.roster.exclusion import MARKER
 from ci_tools.running.job import JOB_VARIABLE, Job, load_job
-from ci_tools.environment.origin import find_origin
 
 DETAIL_CHARACTERS = 20_000
 STACK_SIGNAL = signal.SIGUSR1
@@ -136,7 +136,7 @@ class Journal:
 
 
 def is_subtest(report: pytest.TestReport) -> bool:
-    """Return whether a report is of a sub-case, by pytest's own class or a plugin's of that name."""
+    """Return whether a report is of a sub-case: pytest's class, or a plugin's of that name."""
     return type(report).__name__.lower().startswith("subtest")
 
 
@@ -156,9 +156,7 @@ def _ini(config: pytest.Config, name: str) -> bool:
         return False
 
 
-def _describe(
-    report: pytest.CollectReport | pytest.TestReport, root: Path
-) -> dict[str, Any]:
+def _describe(report: pytest.CollectReport | pytest.TestReport, root: Path) -> dict[str, Any]:
     """Message, place and detail of a report that is not a plain pass."""
     if report.outcome == "passed" and not is_subtest(report):  # type: ignore[arg-type]
         return {}
@@ -229,4 +227,3 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         pytest=pytest.__version__,
     )
     pluginmanager.register(Journal(job, writer, Path.cwd().resolve()), "ci_tools-journal")
-

@@ -18,9 +18,7 @@ from ci_tools.verdict.outcomes import Outcome, TestResult
 RERUN = "run the lane again; if it repeats, read the chunk job's log"
 
 
-def match_chunks(
-    plan: Plan, evidence: Evidence
-) -> tuple[dict[int, ChunkRecord], list[Finding]]:
+def match_chunks(plan: Plan, evidence: Evidence) -> tuple[dict[int, ChunkRecord], list[Finding]]:
     """Return the one record of each planned chunk, and findings for all that do not match."""
     by_number: dict[int, list[ChunkRecord]] = defaultdict(list)
     findings: list[Finding] = []
@@ -78,7 +76,7 @@ def judge_chunk(
         if event["event"] == "file-end":
             ends[event.get("index")].append(event)
     results: dict[str, TestResult] = {}
-    for index, planned in enumerate(chunk.files):
+    for index in range(len(chunk.files)):
         verdict = _judge(plan, chunk, record, index, ends[index])
         findings += verdict.findings
         results |= verdict.results
@@ -148,6 +146,4 @@ def unrun_results(chunk: PlannedChunk, why: str) -> dict[str, TestResult]:
 
 def chunk_finding(rule: str, message: str) -> Finding:
     """Return a finding about a chunk's record."""
-    return Finding(
-        rule=f"record/{rule}", kind=Kind.INFRASTRUCTURE, message=message, fix=RERUN
-    )
+    return Finding(rule=f"record/{rule}", kind=Kind.INFRASTRUCTURE, message=message, fix=RERUN)

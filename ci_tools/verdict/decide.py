@@ -131,7 +131,9 @@ def _check_plan(plan: Plan, demand: Demand) -> list[Finding]:
 def _no_preflight(evidence: Evidence) -> Finding:
     result = evidence.job_results.get("plan", "")
     because = f": the plan job ended as {result!r}" if result else ""
-    return _infrastructure("missing-preflight", f"the checks before the plan left no record{because}")
+    return _infrastructure(
+        "missing-preflight", f"the checks before the plan left no record{because}"
+    )
 
 
 def _conclude(

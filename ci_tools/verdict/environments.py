@@ -101,6 +101,4 @@ def _check_published(
 
 
 def _finding(rule: str, message: str, fix: str) -> Finding:
-    return Finding(
-        rule=f"environment/{rule}", kind=Kind.INFRASTRUCTURE, message=message, fix=fix
-    )
+    return Finding(rule=f"environment/{rule}", kind=Kind.INFRASTRUCTURE, message=message, fix=fix)

@@ -144,9 +144,7 @@ def _check_end(case: FileCase, events: Sequence[Mapping[str, Any]]) -> Iterator[
         )
 
 
-def _where_between(
-    events: Sequence[Mapping[str, Any]], finish: Mapping[str, Any] | None
-) -> str:
+def _where_between(events: Sequence[Mapping[str, Any]], finish: Mapping[str, Any] | None) -> str:
     if finish is not None:
         return "after the last test"
     names = {event["event"] for event in events}
@@ -180,9 +178,7 @@ def _check_events(case: FileCase, events: Sequence[Mapping[str, Any]]) -> Iterat
             )
 
 
-def _internal_error(
-    case: FileCase, events: Sequence[Mapping[str, Any]], detail: str
-) -> Finding:
+def _internal_error(case: FileCase, events: Sequence[Mapping[str, Any]], detail: str) -> Finding:
     """An exit at import, or an error in pytest or one of its plugins."""
     last = ([line for line in detail.splitlines() if line.strip()] or ["no detail"])[-1].strip()
     collected = any(event["event"] == "collected" for event in events)
@@ -255,9 +251,7 @@ def _check_unrun(
         )
 
 
-def _explain_unaccounted(
-    results: Mapping[str, TestResult], findings: Sequence[Finding]
-) -> None:
+def _explain_unaccounted(results: Mapping[str, TestResult], findings: Sequence[Finding]) -> None:
     why = findings[0].message if findings else "no outcome was recorded"
     for result in results.values():
         if result.outcome is Outcome.UNACCOUNTED and not result.message:

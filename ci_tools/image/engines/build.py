@@ -21,7 +21,7 @@ from ci_tools.image.words import BASE_ID_LABEL, BASE_NAME_LABEL, INPUTS_LABEL
 from ci_tools.tree import Tree
 
 BUILD_SECONDS = 3600.0
-_STEP = re.compile(r"^(STEP \d+/\d+: \w+|#\d+ \[[^\]]+\] \w+)")
+_STEP = re.compile(r"^(STEP \d+/\d+: \w+|#\d+ \[(?!internal)[^\]]+\] \w+)")
 _PIP = re.compile(r"^(#\d+ [\d.]+ )?(Installing collected packages|Successfully installed)")
 
 

@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import { ArtifactNotFoundError, DefaultArtifactClient } from "@actions/artifact";
 
 import { input, settle } from "../inputs.mjs";
+import "../padding.mjs";
 
 async function filesBelow(folder) {
   const found = [];
