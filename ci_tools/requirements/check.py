@@ -12,10 +12,13 @@ from ci_tools.requirements.parse import (
     InputFile,
     LockFile,
     Pin,
+    digest_content,
     digest_inputs,
     is_sha256,
+    normalise,
     parse_input,
     parse_lock,
+    strip_header,
 )
 from ci_tools.requirements.versions import is_satisfied
 from ci_tools.tree import Tree
@@ -32,7 +35,7 @@ class Requirements:
 
 
 def load_requirements(tree: Tree) -> Requirements:
-    """Return the texts of every `.in` and `.txt`.
+    """Return the texts of every `.in` and `.txt` that is not hidden.
 
     Raises:
         UsageError: The folder or a file cannot be read.
@@ -43,7 +46,7 @@ def load_requirements(tree: Tree) -> Requirements:
         texts = {
             path.name: path.read_text(encoding="utf-8")
             for path in paths
-            if path.suffix in (".in", ".txt")
+            if path.suffix in (".in", ".txt") and not path.name.startswith(".")
         }
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"requirements cannot be read: {error}", path=folder) from error
@@ -63,19 +66,26 @@ def check_texts(given: Requirements) -> list[Finding]:
 
 def digest_of(texts: Mapping[str, str], stem: str) -> str:
     """Return the digest of an input with every file that it includes, as its lock records it."""
-    names = [f"{stem}.in"]
+    names = _included(texts, f"{stem}.in")
+    return digest_inputs([(name, texts.get(name, "")) for name in names])
+
+
+def _included(texts: Mapping[str, str], first: str) -> list[str]:
+    """The input and every file below it, each once; locks include nothing."""
+    names = [first]
     for name in names:
         if name.endswith(".in"):
             included = parse_input(texts.get(name, "")).includes
-            names += [other for other in included if other not in names]
-    return digest_inputs([(name, texts.get(name, "")) for name in names])
+            names += [other for other in dict.fromkeys(included) if other not in names]
+    return names
 
 
 def _check_stem(given: Requirements, stem: str) -> Iterator[Finding]:
     report = _Reporter(given.folder, stem)
     source, locked = given.texts.get(f"{stem}.in"), given.texts.get(f"{stem}.txt")
     if source is None:
-        yield report.of("missing-input", "txt", 1, f"{stem}.txt has no {stem}.in")
+        what = f"{stem}.txt has no {stem}.in" if locked is not None else f"there is no {stem}.in"
+        yield report.of("missing-input", "in" if locked is None else "txt", 1, what)
         return
     parsed = parse_input(source)
     for problem in parsed.problems:
@@ -93,8 +103,12 @@ def _check_stem(given: Requirements, stem: str) -> Iterator[Finding]:
         yield report.of(
             "input-changed", "txt", 1, f"{stem}.txt was not compiled from this {stem}.in"
         )
+    if lock.content != digest_content(strip_header(locked)):
+        yield report.of("edited", "txt", 1, f"{stem}.txt was changed after it was compiled")
     yield from _check_pins(report, lock)
-    yield from _check_names(report, parsed, lock, f"{stem}.in")
+    yield from _check_wishes(report, parsed, lock)
+    yield from _check_origins(report, given.texts, lock)
+    yield from _check_constraints(report, given.texts, parsed, lock)
 
 
 def _check_pins(report: _Reporter, lock: LockFile) -> Iterator[Finding]:
@@ -111,35 +125,54 @@ def _check_pins(report: _Reporter, lock: LockFile) -> Iterator[Finding]:
             yield report.of("doubled-name", "txt", pin.line, f"{pin.name} is locked twice")
 
 
-def _check_names(
-    report: _Reporter, parsed: InputFile, lock: LockFile, input_name: str
-) -> Iterator[Finding]:
+def _check_wishes(report: _Reporter, parsed: InputFile, lock: LockFile) -> Iterator[Finding]:
+    """What the input asks for is in the lock, in a version that it allows."""
     pins: dict[str, Pin] = {pin.name: pin for pin in lock.pins}
-    wished = {wish.name for wish in parsed.wishes}
+    counts = Counter(wish.name for wish in parsed.wishes)
     for wish in parsed.wishes:
         pin = pins.get(wish.name)
+        if counts[wish.name] > 1:
+            yield report.of("doubled-name", "in", wish.line, f"{wish.name} is asked for twice")
         if pin is None:
             yield report.of("unlocked-name", "in", wish.line, f"{wish.name} is not in the lock")
         elif is_satisfied(pin.version, wish.specifier) is False:
-            yield report.of(
-                "unsatisfied",
-                "txt",
-                pin.line,
-                f"{pin.name} {pin.version} does not satisfy {wish.specifier}",
-            )
+            message = f"{pin.name} {pin.version} does not satisfy {wish.specifier}"
+            yield report.of("unsatisfied", "txt", pin.line, message)
+
+
+def _check_origins(
+    report: _Reporter, texts: Mapping[str, str], lock: LockFile
+) -> Iterator[Finding]:
+    """Every pin is there for an input that asks for it, or for another pin."""
+    inputs = [name for name in _included(texts, f"{report.stem}.in") if name.endswith(".in")]
+    wished = {
+        name: {wish.name for wish in parse_input(texts.get(name, "")).wishes} for name in inputs
+    }
+    locked = {pin.name for pin in lock.pins}
     for pin in lock.pins:
-        is_direct = any(parent.startswith("-r ") and input_name in parent for parent in pin.parents)
-        if is_direct and pin.name not in wished:
-            yield report.of(
-                "unwished-name",
-                "txt",
-                pin.line,
-                f"{pin.name} is locked for {input_name}, not in it",
-            )
-        if not pin.parents and pin.name not in wished:
-            yield report.of(
-                "orphan-name", "txt", pin.line, f"{pin.name} is in the lock and nothing needs it"
-            )
+        needed_by = []
+        for parent in pin.parents:
+            source = parent.removeprefix("-r ").rpartition("/")[2]
+            if parent.startswith("-r ") and pin.name not in wished.get(source, ()):
+                message = f"{pin.name} is locked for {source}, which does not ask for it"
+                yield report.of("unwished-name", "txt", pin.line, message)
+            needed_by += [parent] if parent.startswith("-r ") or normalise(parent) in locked else []
+        if not needed_by:
+            message = f"{pin.name} is in the lock and nothing in it needs it"
+            yield report.of("orphan-name", "txt", pin.line, message)
+
+
+def _check_constraints(
+    report: _Reporter, texts: Mapping[str, str], parsed: InputFile, lock: LockFile
+) -> Iterator[Finding]:
+    """A name that a constraining lock holds too has the same version in both."""
+    for name in parsed.constraints:
+        bounds = {pin.name: pin.version for pin in parse_lock(texts.get(name, "")).pins}
+        for pin in lock.pins:
+            bound = bounds.get(pin.name, pin.version)
+            if pin.version != bound:
+                message = f"{pin.name} {pin.version} here, {bound} in {name}"
+                yield report.of("constraint-differs", "txt", pin.line, message)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from ci_tools.errors import InfrastructureError, UsageError
 from ci_tools.provision.making import clean_variables
 from ci_tools.provision.venvs import ensure_venv
 from ci_tools.requirements.check import digest_of, load_requirements
-from ci_tools.requirements.parse import DIGEST_PREFIX, parse_input, parse_lock
+from ci_tools.requirements.parse import parse_input, parse_lock, render_header, strip_header
 from ci_tools.tree import Tree
 
 LOCKING = "locking"
@@ -71,13 +70,14 @@ def order_inputs(texts: dict[str, str]) -> list[str]:
     """Return the inputs' stems so that a lock that others include comes before them."""
     stems = sorted(name.removesuffix(".in") for name in texts if name.endswith(".in"))
     ordered: list[str] = []
+    seen: set[str] = set()
 
     def visit(stem: str) -> None:
-        if stem in ordered or stem not in stems:
+        if stem in seen or stem not in stems:
             return
+        seen.add(stem)
         for include in parse_input(texts[f"{stem}.in"]).includes:
-            if include != f"{stem}.txt":
-                visit(include.rpartition(".")[0])
+            visit(include.rpartition(".")[0])
         ordered.append(stem)
 
     for stem in stems:
@@ -117,7 +117,7 @@ def _compile(
                 f"pip-compile failed on {stem}.in (exit {code}): {' / '.join(last[-3:])}",
                 fix="read the conflict above and mend the .in file; the old lock is untouched",
             )
-        text = _with_digest(tree, stem, part.read_text(encoding="utf-8"))
+        text = _with_header(tree, stem, part.read_text(encoding="utf-8"))
         part.write_text(text, encoding="utf-8")
         part.replace(target)
     finally:
@@ -125,7 +125,6 @@ def _compile(
     return text
 
 
-def _with_digest(tree: Tree, stem: str, text: str) -> str:
-    digest = digest_of(load_requirements(tree).texts, stem)
-    body = re.sub(rf"^{re.escape(DIGEST_PREFIX)}.*\n", "", text, flags=re.MULTILINE)
-    return f"{DIGEST_PREFIX}{digest}\n{body}"
+def _with_header(tree: Tree, stem: str, text: str) -> str:
+    body = strip_header(text)
+    return render_header(digest_of(load_requirements(tree).texts, stem), body) + body

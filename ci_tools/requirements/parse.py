@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 DIGEST_PREFIX = "# inputs-sha256: "
+CONTENT_PREFIX = "# content-sha256: "
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(
     rf"^({_NAME})\s*(?:\[[^\]]*\])?\s*((?:(?:===|==|>=|<=|~=|!=|<|>)\s*[^\s,;]+\s*,?\s*)*)$"
@@ -63,10 +64,18 @@ class InputFile:
 
 @dataclass(frozen=True, kw_only=True)
 class LockFile:
-    """A parsed `.txt`: pins, the digest of its inputs, problems."""
+    """A parsed `.txt`.
+
+    Attributes:
+        pins: The locked distributions.
+        digest: The digest of the inputs that it was compiled from.
+        content: The digest of the rest of the file as it was written.
+        problems: Lines that have no place in it.
+    """
 
     pins: tuple[Pin, ...]
     digest: str | None
+    content: str | None
     problems: tuple[Problem, ...]
 
 
@@ -110,11 +119,13 @@ def parse_lock(text: str) -> LockFile:
     """Return the content of a hashed `.txt` file."""
     pins: list[Pin] = []
     problems: list[Problem] = []
-    digest = None
+    digest = written = None
     for number, content, comment in _logical_lines(text):
         if not content:
             if comment.startswith(DIGEST_PREFIX):
                 digest = comment.removeprefix(DIGEST_PREFIX).strip()
+            elif comment.startswith(CONTENT_PREFIX):
+                written = comment.removeprefix(CONTENT_PREFIX).strip()
             elif pins and comment.startswith("    #"):
                 pins[-1] = _with_parents(pins[-1], comment)
             continue
@@ -136,7 +147,7 @@ def parse_lock(text: str) -> LockFile:
                 line=number,
             )
         )
-    return LockFile(pins=tuple(pins), digest=digest, problems=tuple(problems))
+    return LockFile(pins=tuple(pins), digest=digest, content=written, problems=tuple(problems))
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str, str]]:
@@ -173,17 +184,19 @@ def _find_problem(content: str, line: int) -> Problem | None:
     """What may stand in neither file: another source, an editable, a machine's option."""
     if re.match(r"^(?:-e|--editable)(?:[ =]|$)", content):
         return Problem(what="editable", message="an editable install has no hash", line=line)
-    if "://" in content or re.search(rf"^{_NAME}\s*@", content):
+    if _OPTION.match(content) and not _INCLUDE.match(content):
+        return Problem(
+            what="option",
+            message=f"option {re.split('[ =]', content)[0]} is this machine's",
+            line=line,
+        )
+    if "://" in content or re.search(rf"^{_NAME}\s*(?:\[[^\]]*\]\s*)?@", content):
         return Problem(what="url", message="a URL or VCS source is not from the index", line=line)
     if re.match(r"^(?:\.|/|~|file:)", content) or content.endswith((".whl", ".tar.gz", ".zip")):
         return Problem(what="local-path", message="a local path is not from the index", line=line)
     if re.match(rf"^{_NAME}[^;]*;", content):
         return Problem(
             what="marker", message="a marker: the locks are for one platform only", line=line
-        )
-    if _OPTION.match(content) and not _INCLUDE.match(content):
-        return Problem(
-            what="option", message=f"option {content.split()[0]} is this machine's", line=line
         )
     return None
 
@@ -201,3 +214,19 @@ def digest_inputs(texts: list[tuple[str, str]]) -> str:
         content = "\n".join(" ".join(line.split()) for line in lines if line)
         total.update(f"{name} {len(content)}\n{content}\n".encode())
     return total.hexdigest()
+
+
+def strip_header(text: str) -> str:
+    """Return a lock's text without the lines that say what it belongs to."""
+    lines = text.splitlines(keepends=True)
+    return "".join(li for li in lines if not li.startswith((DIGEST_PREFIX, CONTENT_PREFIX)))
+
+
+def render_header(inputs: str, body: str) -> str:
+    """Return the lines that say what a lock belongs to, and that it is as it was written."""
+    return f"{DIGEST_PREFIX}{inputs}\n{CONTENT_PREFIX}{digest_content(body)}\n"
+
+
+def digest_content(body: str) -> str:
+    """Return the SHA-256 of a lock's text below its header."""
+    return hashlib.sha256(body.encode()).hexdigest()

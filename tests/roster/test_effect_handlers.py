@@ -61,11 +61,6 @@ def test_seed_makes_the_draws_repeatable() -> None:
     assert first != other
 
 
-def test_model_without_a_seed_is_refused() -> None:
-    with pytest.raises((ValueError, AssertionError), match=r"rng_key|seed"):
-        handlers.trace(chain).get_trace()
-
-
 def test_condition_observes_and_substitute_does_not() -> None:
     conditioned = trace_of(handlers.seed(handlers.condition(chain, {"b": jnp.array(1.5)}), 0))
     substituted = trace_of(handlers.seed(handlers.substitute(chain, {"b": jnp.array(1.5)}), 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -101,12 +101,187 @@ def test_normal_draws_match_the_reference(seed: int) -> None:
     np.testing.assert_allclose(draws, expected, rtol=1e-11)
 
 
-GOLDEN: dict[str, tuple[Callable[[jax.Array], Any], list[Any]]] = {}
+def shaped(draw: Callable[..., Any], *arguments: Any, dtype: str) -> Callable[[jax.Array], Any]:
+    return lambda key: draw(key, *arguments, dtype=dtype)
 
 
-def golden(name: str, *expected: Any) -> Callable[[Callable], Callable]:
-    def register(draw: Callable[[jax.Array], Any]) -> Callable[[jax.Array], Any]:
-        GOLDEN[name] = (draw, list(expected))
-        return draw
+class Golden(NamedTuple):
+    """What the key of seed 42 gives: through JAX, through the reference, and as noted down."""
 
-    return register
+    draw: Callable[[jax.Array], Any]
+    reference: Callable[[threefry.Key], Any]
+    expected: list[Any]
+
+
+GOLDEN = {
+    "split": Golden(
+        lambda key: jax.random.key_data(jax.random.split(key)),
+        threefry.split,
+        [[1832780943, 270669613], [64467757, 2916123636]],
+    ),
+    "fold-in-7": Golden(
+        lambda key: jax.random.key_data(jax.random.fold_in(key, 7)),
+        lambda key: threefry.fold_in(key, 7),
+        [2547012911, 1371500959],
+    ),
+    "bits-32": Golden(
+        shaped(jax.random.bits, (3,), dtype="uint32"),
+        lambda key: threefry.bits32(key, (3,)),
+        [2098992034, 2919706841, 2646866425],
+    ),
+    "bits-64": Golden(
+        shaped(jax.random.bits, (2,), dtype="uint64"),
+        lambda key: threefry.bits64(key, (2,)),
+        [7871734211187709741, 276886910877598708],
+    ),
+    "uniform-32": Golden(
+        shaped(jax.random.uniform, (3,), dtype="float32"),
+        lambda key: threefry.uniform32(key, (3,)),
+        [0.48870956897735596, 0.6797971725463867, 0.6162714958190918],
+    ),
+    "uniform-64": Golden(
+        shaped(jax.random.uniform, (3,), dtype="float64"),
+        lambda key: threefry.uniform64(key, (3,)),
+        [0.4267275666499091, 0.015010069515314584, 0.5741444178995352],
+    ),
+    "normal-64": Golden(
+        shaped(jax.random.normal, (3,), dtype="float64"),
+        lambda key: threefry.normal64(key, (3,)),
+        [-0.18471174528191162, -2.169824560397754, 0.18693555179382582],
+    ),
+    "exponential-64": Golden(
+        shaped(jax.random.exponential, (3,), dtype="float64"),
+        lambda key: threefry.exponential64(key, (3,)),
+        [0.5563942243855916, 0.015123860720489336, 0.8536549993431988],
+    ),
+    "randint-below-100": Golden(
+        shaped(jax.random.randint, (6,), 0, 100, dtype="int32"),
+        lambda key: threefry.randint32(key, 100, (6,)),
+        [44, 14, 71, 69, 9, 19],
+    ),
+    "permutation-of-10": Golden(
+        lambda key: jax.random.permutation(key, 10),
+        lambda key: threefry.permutation(key, 10),
+        [7, 4, 2, 5, 3, 6, 8, 9, 0, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_values_hold(name: str) -> None:
+    """Integers and uniform draws are exact; a logarithm or an erfinv is good to 1e-12."""
+    draw, reference, expected = GOLDEN[name]
+    tolerance = 1e-11 if name.startswith(("normal", "exponential")) else 0.0
+    np.testing.assert_allclose(draw(jax.random.key(42)), expected, rtol=tolerance)
+    np.testing.assert_allclose(reference(threefry.seed(42)), expected, rtol=tolerance)
+
+
+def test_bernoulli_compares_uniform_draws_with_the_probability() -> None:
+    draws = jax.random.bernoulli(jax.random.key(42), np.float32(0.3), (200,))
+    expected = threefry.bernoulli32(threefry.seed(42), 0.3, (200,))
+    np.testing.assert_array_equal(draws, expected)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_draws_do_not_change_under_jit_and_vmap(name: str) -> None:
+    draw = GOLDEN[name].draw
+    tolerance = 1e-14 if name.startswith(("normal", "exponential")) else 0.0
+    keys = jax.random.split(jax.random.key(3), 4)
+    alone = np.stack([np.asarray(draw(key)) for key in keys])
+    np.testing.assert_allclose(jax.jit(jax.vmap(draw))(keys), alone, rtol=tolerance)
+
+
+@pytest.mark.parametrize("shape", [(12,), (3, 4), (2, 2, 3), (4, 3)], ids=str)
+def test_a_draw_depends_on_its_position_and_not_on_the_shape(shape: tuple[int, ...]) -> None:
+    key = jax.random.key(5)
+    flat = jax.random.uniform(key, (50,))
+    np.testing.assert_array_equal(jax.random.uniform(key, shape).ravel(), flat[:12])
+
+
+def test_the_older_layout_does_depend_on_the_size() -> None:
+    """Which is why the layout is part of what a golden value means."""
+    key = jax.random.key(5)
+    with jax.threefry_partitionable(False):
+        short, long = (jax.random.bits(key, (n,), dtype="uint32") for n in (12, 50))
+    assert np.count_nonzero(np.asarray(short) != np.asarray(long)[:12]) > 6
+
+
+def test_keys_from_splits_and_folds_do_not_collide() -> None:
+    root = jax.random.key(9)
+    folded = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(root, np.arange(200, dtype=np.uint32))
+    keys = [root, *jax.random.split(root, 200), *folded]
+    split_and_folded = {pair(key) for key in keys[1:]}
+    # In this layout split(key)[i] and fold_in(key, i) are the same block: 200 keys, not 400.
+    assert len(split_and_folded) == 200
+    assert pair(root) not in split_and_folded
+
+
+def test_a_typed_key_refuses_arithmetic() -> None:
+    with pytest.raises(TypeError):
+        jax.random.key(0) + 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 1000])
+def test_a_permutation_keeps_every_element(count: int) -> None:
+    order = jax.random.permutation(jax.random.key(1), count)
+    assert sorted(order.tolist()) == list(range(count))
+
+
+def test_a_choice_without_replacement_has_no_doubles() -> None:
+    chosen = jax.random.choice(jax.random.key(1), 50, (30,), replace=False)
+    assert len(set(chosen.tolist())) == 30
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [(0, 7, "int32"), (-5, 5, "int64"), (0, 256, "uint8"), (-128, 128, "int8")],
+    ids=str,
+)
+def test_randint_covers_its_half_open_range(low: int, high: int, dtype: str) -> None:
+    draws = np.asarray(jax.random.randint(jax.random.key(2), (8000,), low, high, dtype=dtype))
+    assert draws.dtype == dtype
+    # A value of 256 is missed by 8000 draws with probability 256 * (255/256)**8000 < 1e-11.
+    assert set(draws.tolist()) == set(range(low, high))
+
+
+CONTINUOUS: dict[str, tuple[Callable[[jax.Array, tuple[int, ...]], jax.Array], Any]] = {
+    "uniform": (jax.random.uniform, stats.uniform),
+    "normal": (jax.random.normal, stats.norm),
+    "exponential": (jax.random.exponential, stats.expon),
+    "gumbel": (jax.random.gumbel, stats.gumbel_r),
+    "laplace": (jax.random.laplace, stats.laplace),
+    "gamma": (lambda key, shape: jax.random.gamma(key, 2.5, shape), stats.gamma(2.5)),
+    "beta": (lambda key, shape: jax.random.beta(key, 0.7, 2.0, shape), stats.beta(0.7, 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_draws_follow_their_distribution(name: str) -> None:
+    """Kolmogorov-Smirnov with fixed draws: a p-value under 1e-9 would be a wrong sampler."""
+    draw, distribution = CONTINUOUS[name]
+    draws = np.asarray(draw(jax.random.key(11), (4000,)))
+    assert stats.kstest(draws, distribution.cdf).pvalue > 1e-9
+
+
+def test_categorical_frequencies_are_the_probabilities() -> None:
+    probabilities, count = np.array([0.2, 0.3, 0.5]), 20000
+    draws = jax.random.categorical(jax.random.key(13), jnp.log(probabilities), shape=(count,))
+    frequencies = np.bincount(draws, minlength=3) / count
+    errors = np.sqrt(probabilities * (1.0 - probabilities) / count)
+    assert np.all(np.abs(frequencies - probabilities) < Z_BOUND * errors)
+
+
+def test_poisson_draws_have_equal_mean_and_variance() -> None:
+    """The variance of the sample variance is (mu4 - sigma^4) / n, with mu4 = 3 * rate^2 + rate."""
+    rate, count = 4.0, 20000
+    draws = np.asarray(jax.random.poisson(jax.random.key(17), rate, (count,)))
+    assert abs(draws.mean() - rate) < Z_BOUND * math.sqrt(rate / count)
+    error = math.sqrt((2.0 * rate**2 + rate) / count)
+    assert abs(draws.var() - rate) < Z_BOUND * error
+
+
+def test_two_halves_of_one_stream_are_uncorrelated() -> None:
+    """The correlation of independent normal draws has standard error 1 / sqrt(n)."""
+    first, second = (jax.random.normal(key, (20000,)) for key in jax.random.split(jax.random.key(19)))
+    correlation = float(jnp.corrcoef(first, second)[0, 1])
+    assert abs(correlation) < Z_BOUND / math.sqrt(20000)

@@ -127,27 +127,42 @@ def ready_container(
 
 
 def survey(dialect: Dialect, image: str, tree: Tree) -> tuple[dict[str, Any], Dialect, str]:
-    """Run the survey in a container, without a memory limit where the engine refuses one.
+    """Run the survey in a container; without a memory limit only where the engine refuses that.
 
     Returns:
         What it found, the dialect to go on with, and why memory is not limited, if it is not.
 
     Raises:
-        InfrastructureError: A container does not start either way.
+        InfrastructureError: A container does not start, at the second attempt either.
     """
-    first, found = run_survey(dialect, image, tree)
+    done, found = run_survey(dialect, image, tree)
+    if found is None:
+        done, found = run_survey(dialect, image, tree)
+    if found is not None and is_limited(found["memory_limit"]):
+        return found, dialect, ""
     unlimited = replace(dialect, limits_memory=False)
+    refusal = complaint(done.stderr)
     if found is not None:
-        if is_limited(found["memory_limit"]):
-            return found, dialect, ""
-        words = first.stderr.strip() and first.last_lines(1)
-        return found, unlimited, words or "no control group inside shows the limit"
-    second, found = run_survey(unlimited, image, tree)
+        return found, unlimited, refusal or "no control group inside shows the limit"
+    if is_about_memory(done.stderr):
+        done, found = run_survey(unlimited, image, tree)
     if found is None:
         raise InfrastructureError(
-            f"{dialect.engine} has the image but no container starts: {second.last_lines(2)}"
+            f"{dialect.engine} has the image but no container starts: "
+            f"{complaint(done.stderr) or f'exit code {done.code}'}"
         )
-    return found, unlimited, first.last_lines(1) or f"exit code {first.code}"
+    return found, unlimited, refusal
+
+
+def complaint(stderr: str) -> str:
+    """Return the last line in which an engine says something, hints at its help left out."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if not line.startswith(("Run '", "See '"))), "")
+
+
+def is_about_memory(stderr: str) -> bool:
+    """Return whether an engine's complaint can be about a memory limit."""
+    return any(word in stderr.lower() for word in ("memory", "cgroup", "swap", "resource limit"))
 
 
 def is_limited(limit: int | None) -> bool:

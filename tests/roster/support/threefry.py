@@ -85,6 +85,37 @@ def normal64(key: Key, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return np.sqrt(2.0) * special.erfinv(symmetric)
 
 
+def exponential64(key: Key, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return double-precision draws of the unit exponential, by inversion."""
+    return -np.log1p(-uniform64(key, shape))
+
+
+def bernoulli32(key: Key, probability: float, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return whether single-precision uniform draws lie below a single-precision probability."""
+    return uniform32(key, shape) < np.float32(probability)
+
+
+def randint32(key: Key, below: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return integers from [0, `below`), `below` at most 2**16: 64 random bits modulo `below`.
+
+    The bits are two words of 32, so 2**32 is reduced modulo `below` before they are put together.
+    """
+    high, low = (bits32(half, shape).astype(np.int64) for half in split(key))
+    return ((high % below) * (2**32 % below) + low % below) % below
+
+
+def permutation(key: Key, count: int) -> NDArray[np.int64]:
+    """Return a permutation of `count` indices, by stable sorts of random words.
+
+    The number of sorts makes equal words in every round improbable: 3 log(count) / log(2**32).
+    """
+    indices = np.arange(count)
+    for _ in range(math.ceil(3.0 * math.log(max(1, count)) / math.log(2**32 - 1))):
+        key, subkey = split(key)
+        indices = indices[np.argsort(bits32(subkey, (count,)), kind="stable")]
+    return indices
+
+
 def _rotate(words: Words, by: int) -> Words:
     return ((words << np.uint64(by)) | (words >> np.uint64(32 - by))) & _MASK
 
