@@ -181,7 +181,7 @@ def _check_events(case: FileCase, events: Sequence[Mapping[str, Any]]) -> Iterat
 def _internal_error(case: FileCase, events: Sequence[Mapping[str, Any]], detail: str) -> Finding:
     """An exit at import, or an error in pytest or one of its plugins."""
     last = ([line for line in detail.splitlines() if line.strip()] or ["no detail"])[-1].strip()
-    collected = any(event["event"] == "collected" for event in events)
+    collected = any(event["event"] == "selected" for event in events)
     if not collected and "SystemExit" in last:
         return Finding(
             rule="roster/collection-error",
