@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ci_tools.edges.machine import find_memory_bytes
 from ci_tools.environment.origin import find_origin
 from ci_tools.records.layout import ENVIRONMENT, LAUNCH
-from ci_tools.running.capacity import find_memory_bytes
 
 SCHEMA = 1
 _PREFIXES = ("JAX_", "XLA_", "OMP_", "OPENBLAS_", "MKL_", "NUMPYRO_")

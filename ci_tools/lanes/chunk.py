@@ -12,12 +12,12 @@ from typing import Any
 
 from ci_tools.config import Config
 from ci_tools.edges import git
+from ci_tools.edges.machine import find_memory_bytes
 from ci_tools.errors import ExitCode, InfrastructureError, UsageError
 from ci_tools.image.execute import new_launch_name, run_inside
 from ci_tools.image.identity import Launch, ReadyEnvironment
 from ci_tools.planning.plan import Plan, PlannedChunk, Scope
 from ci_tools.records.layout import CHUNK_JOURNAL, LAUNCH, chunk_folder
-from ci_tools.running.capacity import find_memory_bytes
 from ci_tools.running.worklist import WorkFile, Worklist, write_worklist
 from ci_tools.tree import Tree
 

@@ -15,11 +15,11 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
+from ci_tools.edges.machine import count_workers
 from ci_tools.edges.process import stop_group
 from ci_tools.errors import ExitCode
 from ci_tools.records.layout import CHUNK_JOURNAL, job_path, journal_path, log_path
 from ci_tools.records.lines import SCHEMA, LineWriter, load_lines
-from ci_tools.running.capacity import count_workers
 from ci_tools.running.children import TOOL_FOLDER, Child, Ended, start_child
 from ci_tools.running.job import Job, render_job
 from ci_tools.running.worklist import Worklist, load_worklist
