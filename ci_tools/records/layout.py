@@ -10,6 +10,7 @@ CHUNK_JOURNAL = "chunk.jsonl"
 ENVIRONMENT = "environment.json"
 LAUNCH = "launch.json"
 REFUSAL = "refusal.json"
+JOURNALS = "files"
 
 
 def chunk_folder(results: Path, number: int) -> Path:
@@ -19,14 +20,14 @@ def chunk_folder(results: Path, number: int) -> Path:
 
 def journal_path(folder: Path, index: int) -> Path:
     """Return the journal of the chunk's file number `index`, counted from 0 in plan order."""
-    return folder / "files" / f"{index:04d}.jsonl"
+    return folder / JOURNALS / f"{index:04d}.jsonl"
 
 
 def job_path(folder: Path, index: int) -> Path:
     """Return the job description of the chunk's file number `index`."""
-    return folder / "files" / f"{index:04d}.job.json"
+    return folder / JOURNALS / f"{index:04d}.job.json"
 
 
 def log_path(folder: Path, index: int) -> Path:
     """Return what the chunk's file number `index` printed."""
-    return folder / "files" / f"{index:04d}.log"
+    return folder / JOURNALS / f"{index:04d}.log"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,35 +74,65 @@ def parse_lines(data: bytes) -> Lines:
     rows = data.split(b"\n")
     if rows.pop() != b"":
         problems.append("the last line was cut in the middle of a write")
-    for number, row in enumerate(rows):
-        event = _parse_row(row)
-        if event is None:
+    for number, event in enumerate(_parse_rows(rows)):
+        if not _is_event(event):
             problems.append(f"line {number + 1} is not an event")
-            continue
-        if event["n"] != number:
+        elif event["n"] != number:
             problems.append(f"line {number + 1} is numbered {event['n']}, expected {number}")
             break
-        events.append(event)
+        else:
+            events.append(event)
     return Lines(events=tuple(events), problems=tuple(problems))
 
 
-def _parse_row(row: bytes) -> Mapping[str, Any] | None:
+def _parse_rows(rows: Sequence[bytes]) -> list[Any]:
+    """Parse all rows in one call, several times faster; one by one where a row is broken."""
     try:
-        event = json.loads(row)
+        values = json.loads(b"[" + b",".join(rows) + b"]")
+    except (ValueError, RecursionError):
+        values = None
+    if isinstance(values, list) and len(values) == len(rows):
+        return values
+    return [_parse_row(row) for row in rows]
+
+
+def _parse_row(row: bytes) -> Any:
+    try:
+        return json.loads(row)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-        return None
-    return event if type(event.get("n")) is int else None
+
+
+def _is_event(value: Any) -> bool:
+    return type(value) is dict and type(value.get("n")) is int and type(value.get("event")) is str
 
 
 def load_lines(path: Path) -> Lines:
     """Return the events of the journal at `path`; a file that cannot be read is a problem."""
+    data = read_regular(path, MAX_JOURNAL_BYTES)
+    return parse_lines(data) if isinstance(data, bytes) else Lines(events=(), problems=(data,))
+
+
+def read_regular(path: Path, limit: int) -> bytes | str:
+    """Return the bytes of a plain file of at most `limit` bytes, else what is wrong with it.
+
+    Links, pipes and devices are refused: records of a fork's pull request are foreign.
+    """
     try:
-        if path.is_symlink() or not path.is_file():
-            return Lines(events=(), problems=("the journal is missing",))
-        if path.stat().st_size > MAX_JOURNAL_BYTES:
-            return Lines(events=(), problems=(f"the journal is over {MAX_JOURNAL_BYTES} bytes",))
-        return parse_lines(path.read_bytes())
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return "the file is missing"
     except OSError as error:
-        return Lines(events=(), problems=(f"the journal cannot be read: {error.strerror}",))
+        return f"the file cannot be opened: {error.strerror}"
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return "it is not a plain file"
+        if status.st_size > limit:
+            return f"the file is over {limit} bytes"
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(limit + 1)
+    except OSError as error:
+        return f"the file cannot be read: {error.strerror}"
+    finally:
+        os.close(descriptor)

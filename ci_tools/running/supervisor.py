@@ -18,7 +18,7 @@ from types import FrameType
 from ci_tools.edges.machine import count_workers
 from ci_tools.edges.process import stop_group
 from ci_tools.errors import ExitCode
-from ci_tools.records.layout import CHUNK_JOURNAL, job_path, journal_path, log_path
+from ci_tools.records.layout import CHUNK_JOURNAL, JOURNALS, job_path, journal_path, log_path
 from ci_tools.records.lines import SCHEMA, LineWriter, load_lines
 from ci_tools.running.children import TOOL_FOLDER, Child, Ended, start_child
 from ci_tools.running.job import Job, render_job
@@ -49,7 +49,7 @@ class Supervisor:
 
     def run(self) -> ExitCode:
         """Run every file; on a signal end what runs, name what did not, and keep the journals."""
-        (self._folder / "files").mkdir(exist_ok=True)
+        (self._folder / JOURNALS).mkdir(exist_ok=True)
         self._writer.write(
             "chunk-start",
             schema=SCHEMA,

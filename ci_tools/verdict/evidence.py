@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,15 +19,16 @@ from ci_tools.planning.plan import Plan, load_plan
 from ci_tools.records.layout import (
     CHUNK_JOURNAL,
     ENVIRONMENT,
+    JOURNALS,
     PLAN,
     PREFLIGHT,
     REFUSAL,
-    journal_path,
 )
-from ci_tools.records.lines import Lines, load_lines
+from ci_tools.records.lines import Lines, load_lines, read_regular
 from ci_tools.running.worklist import WORKLIST
 
 MAX_JSON_BYTES = 64 * 1024**2
+_JOURNAL_NAME = re.compile(r"(?:\d{4}|[1-9]\d{4,6})\.jsonl")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +143,9 @@ def write_refusal(results: Path, chunk: int, finding: Finding) -> None:
 
 def _load_chunk(folder: Path, records: Path) -> ChunkRecord:
     files: dict[int, Lines] = {}
-    for path in sorted((folder / "files").glob("*.jsonl")):
-        if path.stem.isdigit() and path == journal_path(folder, int(path.stem)):
-            files[int(path.stem)] = load_lines(path)
+    for entry in sorted(_entries(folder / JOURNALS)):
+        if _JOURNAL_NAME.fullmatch(entry):
+            files[int(entry.partition(".")[0])] = load_lines(folder / JOURNALS / entry)
     return ChunkRecord(
         folder=folder.relative_to(records).as_posix(),
         journal=load_lines(folder / CHUNK_JOURNAL),
@@ -152,13 +154,19 @@ def _load_chunk(folder: Path, records: Path) -> ChunkRecord:
     )
 
 
+def _entries(folder: Path) -> list[str]:
+    try:
+        return [] if folder.is_symlink() else [entry.name for entry in os.scandir(folder)]
+    except OSError:
+        return []
+
+
 def load_json(path: Path) -> Mapping[str, Any] | None:
     """Return the object in a JSON file; None when it is missing, too large, or none."""
+    content = read_regular(path, MAX_JSON_BYTES)
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_JSON_BYTES:
-            return None
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        data = json.loads(content) if isinstance(content, bytes) else None
+    except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
 

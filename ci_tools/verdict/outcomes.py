@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -27,7 +27,7 @@ class Outcome(StrEnum):
         return self in (Outcome.PASSED, Outcome.XFAILED)
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class TestResult:
     """What a journal says of one test.
 
@@ -50,7 +50,7 @@ class TestResult:
     line: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class _Phases:
     """The phases of one test as they were reported."""
 
@@ -81,13 +81,14 @@ def find_outcomes(events: Iterable[Mapping[str, Any]]) -> dict[str, TestResult]:
     """
     phases: dict[str, _Phases] = {}
     for event in events:
-        name = event["event"]
-        if name == "phase":
-            _add_phase(phases.setdefault(_id_of(event), _Phases()), event)
-        elif name == "test-start":
-            _add_once(phases.setdefault(_id_of(event), _Phases()), "start", "passed")
-        elif name == "subtest":
-            _raise(phases.setdefault(_id_of(event), _Phases()), event, _outcome_of(event))
+        add = _ADDERS.get(event["event"])
+        if add is None:
+            continue
+        test_id = str(event.get("id"))
+        found = phases.get(test_id)
+        if found is None:
+            found = phases[test_id] = _Phases()
+        add(found, event)
     return {test_id: _conclude(found) for test_id, found in phases.items()}
 
 
@@ -96,27 +97,36 @@ def find_unfinished(events: Iterable[Mapping[str, Any]]) -> str | None:
     last = None
     for event in events:
         if event["event"] == "test-start":
-            last = _id_of(event)
+            last = str(event.get("id"))
         elif event["event"] == "phase" and event.get("when") == "teardown":
             last = None
     return last
 
 
-def _id_of(event: Mapping[str, Any]) -> str:
-    return str(event.get("id"))
-
-
-def _add_once(found: _Phases, name: str, outcome: str) -> None:
-    found.is_doubled |= name in found.reported
-    found.reported[name] = outcome
+def _add_start(found: _Phases, event: Mapping[str, Any]) -> None:
+    found.is_doubled |= "start" in found.reported
+    found.reported["start"] = "passed"
 
 
 def _add_phase(found: _Phases, event: Mapping[str, Any]) -> None:
-    _add_once(found, str(event.get("when")), str(event.get("outcome")))
-    seconds = event.get("seconds")
-    found.seconds += seconds if isinstance(seconds, int | float) else 0.0
-    if event.get("outcome") != "passed" or "expected" in event:
+    when, outcome, seconds = str(event.get("when")), event.get("outcome"), event.get("seconds")
+    found.is_doubled |= when in found.reported
+    found.reported[when] = str(outcome)
+    if type(seconds) is float:
+        found.seconds += seconds
+    if outcome != "passed" or "expected" in event:
         _raise(found, event, _outcome_of(event))
+
+
+def _add_subtest(found: _Phases, event: Mapping[str, Any]) -> None:
+    _raise(found, event, _outcome_of(event))
+
+
+_ADDERS: Mapping[str, Callable[[_Phases, Mapping[str, Any]], None]] = {
+    "test-start": _add_start,
+    "phase": _add_phase,
+    "subtest": _add_subtest,
+}
 
 
 def _raise(found: _Phases, event: Mapping[str, Any], outcome: Outcome) -> None:
@@ -137,6 +147,8 @@ def _outcome_of(event: Mapping[str, Any]) -> Outcome:
 
 
 def _conclude(found: _Phases) -> TestResult:
+    if found.worst is None and not found.is_doubled and _is_whole(found.reported):
+        return TestResult(outcome=Outcome.PASSED, seconds=found.seconds)
     worst = found.worst or {}
     result = TestResult(
         outcome=found.outcome,
@@ -156,7 +168,9 @@ def _conclude(found: _Phases) -> TestResult:
 
 
 def _is_whole(reported: Mapping[str, str]) -> bool:
-    needed = {"start", "setup", "teardown"}
-    if reported.get("setup") == "passed":
-        needed.add("call")
-    return needed == set(reported)
+    needed = _WITH_CALL if reported.get("setup") == "passed" else _WITHOUT_CALL
+    return reported.keys() == needed
+
+
+_WITHOUT_CALL = frozenset({"start", "setup", "teardown"})
+_WITH_CALL = _WITHOUT_CALL | {"call"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as ET
+from xml.sax.saxutils import escape, quoteattr
 
 from ci_tools.roster.lock import file_of
 from ci_tools.verdict.decide import Verdict
@@ -33,12 +33,17 @@ def render_json(verdict: Verdict) -> str:
         "environment": {**verdict.environment, "label": verdict.label},
         "counts": {outcome.value: count for outcome, count in sorted(verdict.counts.items())},
         "findings": [finding.to_json() for finding in verdict.findings],
-        "outcomes": {
-            test_id: {"outcome": result.outcome.value, "seconds": round(result.seconds, 6)}
-            for test_id, result in verdict.results.items()
-        },
+        "outcomes": None,
     }
-    return json.dumps(data, indent=1) + "\n"
+    text = json.dumps(data, indent=1)
+    rows = ",\n  ".join(_outcome_row(i, result) for i, result in verdict.results.items())
+    return text.replace('"outcomes": null', f'"outcomes": {{\n  {rows}\n }}') + "\n"
+
+
+def _outcome_row(test_id: str, result: TestResult) -> str:
+    """One line of the file for one test: the encoder's own indentation is slow and long."""
+    seconds = round(result.seconds, 6)
+    return f'{json.dumps(test_id)}: {{"outcome": "{result.outcome.value}", "seconds": {seconds}}}'
 
 
 def render_junit(verdict: Verdict) -> str:
@@ -47,38 +52,46 @@ def render_junit(verdict: Verdict) -> str:
     Findings that belong to no single test are cases of their own, so that no reader sees green.
     """
     cases = [_case(test_id, result) for test_id, result in verdict.results.items()]
+    failures = sum(result.outcome is Outcome.FAILED for result in verdict.results.values())
+    errors = sum(not result.outcome.is_green for result in verdict.results.values()) - failures
     for number, finding in enumerate(verdict.findings, start=1):
         if finding.test_id not in verdict.results:
-            case = ET.Element("testcase", classname="ci_tools", name=f"{finding.rule} {number}")
-            problem = ET.SubElement(case, "error", message=_clean(finding.message))
-            problem.text = _clean(finding.fix)
-            cases.append(case)
-    suite = ET.Element(
-        "testsuite",
-        name="ci_tools",
-        tests=str(len(cases)),
-        failures=str(sum(case.find("failure") is not None for case in cases)),
-        errors=str(sum(case.find("error") is not None for case in cases)),
-        skipped="0",
+            errors += 1
+            problem = _problem("error", finding.message, finding.fix)
+            name = _attribute(f"{finding.rule} {number}")
+            cases.append(f'<testcase classname="ci_tools" name={name}>{problem}</testcase>')
+    head = f'tests="{len(cases)}" failures="{failures}" errors="{errors}" skipped="0"'
+    return "\n".join(
+        [
+            '<?xml version="1.0" encoding="utf-8"?>',
+            f'<testsuite name="ci_tools" {head}>',
+            *cases,
+            "</testsuite>\n",
+        ]
     )
-    suite.extend(cases)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode")
 
 
-def _case(test_id: str, result: TestResult) -> ET.Element:
+def _case(test_id: str, result: TestResult) -> str:
     path = file_of(test_id)
-    case = ET.Element(
-        "testcase",
-        classname=_clean(path.removesuffix(".py").replace("/", ".")),
-        name=_clean(test_id[len(path) + 2 :] or test_id),
-        file=_clean(path),
-        time=f"{result.seconds:.6f}",
+    name = test_id[len(path) + 2 :] or test_id
+    head = (
+        f"<testcase classname={_attribute(path.removesuffix('.py').replace('/', '.'))}"
+        f" name={_attribute(name)} file={_attribute(path)} time="
+        f'"{result.seconds:.6f}"'
     )
-    if not result.outcome.is_green:
-        tag = "failure" if result.outcome is Outcome.FAILED else "error"
-        problem = ET.SubElement(case, tag, message=_clean(f"{result.outcome}: {result.message}"))
-        problem.text = _clean(result.detail)
-    return case
+    if result.outcome.is_green:
+        return f"{head}/>"
+    tag = "failure" if result.outcome is Outcome.FAILED else "error"
+    problem = _problem(tag, f"{result.outcome}: {result.message}", result.detail)
+    return f"{head}>{problem}</testcase>"
+
+
+def _problem(tag: str, message: str, text: str) -> str:
+    return f"<{tag} message={_attribute(message)}>{escape(_clean(text))}</{tag}>"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_clean(text))
 
 
 def _clean(text: str) -> str:
