@@ -1,9 +1,12 @@
 # Every recipe is one command; `make` alone lists them.
 PYTHON ?= python3
 PACKAGE ?=
-CI := $(PYTHON) -m ci_tools
+UPGRADE ?=
+NEWER := import sys; sys.exit(sys.version_info < (3, 11))
+CI = $(if $(shell $(PYTHON) -c '$(NEWER)' && echo yes),,$(error \
+	$(PYTHON) is missing or older than Python 3.11: name a newer one, make PYTHON=python3.13 ...))$(PYTHON) -m ci_tools
 .DEFAULT_GOAL := help
-.PHONY: help ci-local test lint typecheck e2e check lock roster-lock roster-check image-build \
+.PHONY: help ci-local test lint typecheck e2e lock roster-lock roster-check image-build \
 	image-check clean
 
 ##@ Main
@@ -21,8 +24,8 @@ e2e: ## Run the lanes for real: podman, a loopback registry, act (installs syste
 	@$(CI) with e2e -- python -m pytest -q tests/e2e
 
 ##@ Lockfiles, roster, image
-lock: ## Compile requirements/*.in to hashed locks (PACKAGE=jax upgrades one)
-	@$(CI) requirements compile $(PACKAGE:%=--package %)
+lock: ## Compile requirements/*.in to hashed locks (PACKAGE=jax upgrades one, UPGRADE=1 all)
+	@$(CI) requirements compile $(PACKAGE:%=--package %) $(UPGRADE:%=--upgrade)
 roster-lock: ## Collect the roster and write tests/roster/roster.lock
 	@$(CI) roster lock
 roster-check: ## Hold the roster lock against the test files

@@ -22,8 +22,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     check.set_defaults(handler=_check)
     compile_parser = commands.add_parser("compile", help="compile every .in with hashes")
     compile_parser.add_argument(
-        "--package", action="append", default=[], help="upgrade only this package (repeatable)"
+        "--package", action="append", default=[], help="upgrade this package (repeatable)"
     )
+    compile_parser.add_argument("--upgrade", action="store_true", help="upgrade everything")
     compile_parser.set_defaults(handler=_compile)
 
 
@@ -46,6 +47,7 @@ def _compile(args: argparse.Namespace) -> ExitCode:
         load_config(tree).python,
         args.package,
         lambda line: print(line, file=sys.stderr, flush=True),
+        is_upgrade=args.upgrade,
     )
     print(f"changed: {', '.join(changed)}" if changed else "nothing changed")
     return ExitCode.GREEN

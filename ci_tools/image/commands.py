@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from ci_tools.edges.actions import is_ci
+from ci_tools.edges.machine import find_memory_bytes
 from ci_tools.errors import ExitCode, InfrastructureError, UsageError
 from ci_tools.findings import render_findings
 from ci_tools.image.check import check_image
@@ -25,7 +26,6 @@ from ci_tools.image.inputs import compute_inputs
 from ci_tools.image.lock import ImageLock, load_image_lock
 from ci_tools.image.settings import find_ca_bundle, parse_size
 from ci_tools.image.words import Engine
-from ci_tools.running.capacity import find_memory_bytes
 from ci_tools.tree import Tree, find_tree
 
 

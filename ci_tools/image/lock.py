@@ -129,7 +129,7 @@ class _Checker:
     def check_digest(self, digest: str) -> None:
         if not digest or is_digest(digest):
             return
-        if "@" in digest or (":" in digest and not digest.startswith("sha")):
+        if "@" in digest or (":" in digest and "sha" not in digest.lower()):
             self.fail("digest", f"{digest!r} holds a tag or a name beside the digest")
         self.fail(
             "digest", f"{digest!r} is not `sha256:` with exactly 64 lowercase hexadecimal digits"

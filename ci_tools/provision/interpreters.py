@@ -15,13 +15,11 @@ from pathlib import Path
 
 from ci_tools.edges.process import run, stream
 from ci_tools.errors import CiToolsError, InfrastructureError
-from ci_tools.provision.making import make_venv
+from ci_tools.provision.making import folder_of, make_venv
 
-PROBE = (
-    "import sys, sysconfig, venv, ensurepip;"
-    "print('%d.%d' % sys.version_info[:2], sysconfig.get_platform())"
-)
+PROBE = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
 FETCH_SECONDS = 600.0
+HOST_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def find_interpreter(
@@ -46,7 +44,7 @@ def find_interpreter(
 
 def find_candidates(version: str, variables: Mapping[str, str], state: Path) -> Iterator[Path]:
     """Yield the places where an interpreter of this version may be, best first."""
-    if "%d.%d" % sys.version_info[:2] == version:  # noqa: UP031
+    if version == HOST_VERSION:
         yield Path(sys.executable)
     on_path = shutil.which(f"python{version}", path=variables.get("PATH"))
     if on_path:
@@ -72,7 +70,7 @@ def is_version(candidate: Path, version: str) -> bool:
         done = run([str(candidate), "-c", PROBE], env=variables, timeout_seconds=30)
     except InfrastructureError:
         return False
-    return done.code == 0 and done.stdout.split()[:1] == [version]
+    return done.code == 0 and done.stdout.strip() == version
 
 
 def _fetch(version: str, state: Path, uv_lock: Path, report: Callable[[str], None]) -> Path:
@@ -106,5 +104,6 @@ def _find_uv(state: Path, uv_lock: Path, report: Callable[[str], None]) -> str:
     on_path = shutil.which("uv")
     if on_path:
         return on_path
-    python = make_venv(state / "venvs" / "uv", lambda: Path(sys.executable), uv_lock, report)
+    folder = folder_of(state, "uv", uv_lock, HOST_VERSION)
+    python = make_venv(folder, lambda: Path(sys.executable), uv_lock, report)
     return str(python.with_name("uv"))

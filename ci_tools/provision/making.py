@@ -1,13 +1,15 @@
 """Makes one virtual environment from a hashed lock, never half.
 
-An environment counts only when its completion mark is there; the mark is written last, so an
-interrupted creation is removed and made again. Calls at the same time wait for each other.
+An environment counts only when its completion mark is there and it lies where it was made, because
+its scripts name their interpreter in full. The mark is written last, so an interrupted creation is
+removed and made again. Calls at the same time wait for each other.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import time
@@ -19,29 +21,59 @@ from ci_tools.errors import InfrastructureError, UsageError
 
 MARK = "jax-gate-complete"
 INSTALL_SECONDS = 1800.0
-_CHANGES_INSTALL = (
-    "PYTHONPATH",
+_CHANGES_PYTHON = (
+    "PYTHONEXECUTABLE",
     "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONPLATLIBDIR",
+    "PYTHONSAFEPATH",
     "PYTHONSTARTUP",
-    "PIP_REQUIRE_VIRTUALENV",
-    "PIP_TARGET",
-    "PIP_PREFIX",
-    "PIP_ROOT",
-    "PIP_USER",
-    "PIP_CONSTRAINT",
-    "PIP_REQUIREMENT",
-    "PIP_NO_DEPS",
-    "PIP_DRY_RUN",
-    "PIP_PRE",
-    "PIP_UPGRADE",
-    "PIP_NO_BINARY",
-    "PIP_ONLY_BINARY",
+    "PYTHONUSERBASE",
     "VIRTUAL_ENV",
+)
+_SETTINGS_OF_PIP = (
+    "PIP_CACHE_DIR",
+    "PIP_CERT",
+    "PIP_CLIENT_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_DEFAULT_TIMEOUT",
+    "PIP_DISABLE_PIP_VERSION_CHECK",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "PIP_KEYRING_PROVIDER",
+    "PIP_NO_CACHE_DIR",
+    "PIP_NO_INDEX",
+    "PIP_PROXY",
+    "PIP_RETRIES",
+    "PIP_TIMEOUT",
+    "PIP_TRUSTED_HOST",
 )
 
 
+def folder_of(state: Path, name: str, lock: Path, python_version: str) -> Path:
+    """Return where the environment of a lock and a Python version lies.
+
+    Raises:
+        UsageError: The lock cannot be read.
+    """
+    text = f"python {python_version}\n".encode() + read_lock(lock)
+    return state / "venvs" / f"{name}-{hashlib.sha256(text).hexdigest()[:16]}"
+
+
 def _is_complete(folder: Path) -> bool:
-    return (folder / MARK).is_file() and os.access(folder / "bin" / "python", os.X_OK)
+    is_whole = (folder / MARK).is_file() and os.access(folder / "bin" / "python", os.X_OK)
+    return is_whole and _is_in_place(folder)
+
+
+def _is_in_place(folder: Path) -> bool:
+    """Whether it lies where `python -m venv` made it, by the command that this recorded."""
+    try:
+        settings = (folder / "pyvenv.cfg").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    _, _, made_at = settings.partition(" -m venv ")
+    return made_at.splitlines()[:1] == [str(folder)]
 
 
 @contextlib.contextmanager
@@ -74,6 +106,7 @@ def make_venv(
         UsageError: The lock cannot be read.
         InfrastructureError: The installation failed.
     """
+    folder = folder.resolve()  # one name, by whatever link it was reached
     python = folder / "bin" / "python"
     if _is_complete(folder):
         return python
@@ -101,7 +134,7 @@ def read_lock(lock: Path) -> bytes:
 def _make(folder: Path, interpreter: Path, lock: Path, report: Callable[[str], None]) -> None:
     content = read_lock(lock)
     if folder.exists():
-        report(f"removing {folder.name}, which was not finished")
+        report(f"removing {folder.name}, which is not finished or was made elsewhere")
         shutil.rmtree(folder)
     count = sum(b"==" in line for line in content.splitlines() if not line.startswith(b"#"))
     report(f"making {folder.name}: {count} packages from {lock.name}")
@@ -171,4 +204,8 @@ def clean_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
     Index, certificate and proxy settings stay: they decide only where the same files come from.
     """
-    return {key: value for key, value in variables.items() if key not in _CHANGES_INSTALL}
+    return {
+        key: value
+        for key, value in variables.items()
+        if key not in _CHANGES_PYTHON and (not key.startswith("PIP_") or key in _SETTINGS_OF_PIP)
+    }

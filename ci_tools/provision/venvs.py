@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
 from ci_tools.provision.interpreters import find_interpreter
-from ci_tools.provision.making import make_venv, read_lock
+from ci_tools.provision.making import folder_of, make_venv
 
 UV_LOCK = "uv.txt"
 
@@ -33,8 +32,7 @@ def ensure_venv(
         UsageError: The lock cannot be read.
         InfrastructureError: There is no such Python, or the installation failed.
     """
-    text = f"python {python_version}\n".encode() + read_lock(lock)
-    folder = state / "venvs" / f"{name}-{hashlib.sha256(text).hexdigest()[:16]}"
+    folder = folder_of(state, name, lock, python_version)
 
     def find() -> Path:
         return find_interpreter(

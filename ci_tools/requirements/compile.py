@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,12 +13,19 @@ from ci_tools.errors import InfrastructureError, UsageError
 from ci_tools.provision.making import clean_variables
 from ci_tools.provision.venvs import ensure_venv
 from ci_tools.requirements.check import digest_of, load_requirements
-from ci_tools.requirements.parse import parse_input, parse_lock, render_header, strip_header
+from ci_tools.requirements.parse import (
+    normalise,
+    parse_input,
+    parse_lock,
+    render_header,
+    strip_header,
+)
 from ci_tools.tree import Tree
 
 LOCKING = "locking"
 COMMAND = "make lock"
 COMPILE_SECONDS = 900.0
+PLATFORM = ("linux", "x86_64")
 OPTIONS = (
     "--generate-hashes",
     "--strip-extras",
@@ -29,25 +38,41 @@ OPTIONS = (
 
 
 def compile_all(
-    tree: Tree, python_version: str, packages: Sequence[str], report: Callable[[str], None]
+    tree: Tree,
+    python_version: str,
+    packages: Sequence[str],
+    report: Callable[[str], None],
+    *,
+    is_upgrade: bool = False,
 ) -> list[str]:
     """Compile every input, those that others include first; return the names of changed locks.
+
+    Versions that are locked stay where the input still allows them.
 
     Args:
         tree: The repository.
         python_version: The minor version that the locks are for.
-        packages: Packages to upgrade, where a lock holds them; empty: upgrade everything.
+        packages: Packages to upgrade, where a lock holds them.
         report: Gets the progress.
+        is_upgrade: Upgrade everything.
 
     Raises:
-        UsageError: A package is in no lock, or an input cannot be read.
+        UsageError: A package is in no lock, an input cannot be read, or this machine is not of
+            the platform that the locks are for.
         InfrastructureError: pip-compile failed; the old locks stay.
     """
+    if (sys.platform, platform.machine()) != PLATFORM:
+        raise UsageError(
+            f"the locks are for {'/'.join(PLATFORM)}, this is {sys.platform}/{platform.machine()}: "
+            "another platform may need other packages",
+            fix="compile on Linux on x86-64, for instance in a container",
+        )
+    names = [normalise(package) for package in packages]
     texts = dict(load_requirements(tree).texts)
     holding = {name: _locked_names(texts.get(f"{name}.txt", "")) for name in order_inputs(texts)}
-    for package in packages:
-        if not any(package.lower() in names for names in holding.values()):
-            raise UsageError(f"{package!r} is in no lock", fix="make lock PACKAGE=<a locked name>")
+    for name in names:
+        if not any(name in locked for locked in holding.values()):
+            raise UsageError(f"{name!r} is in no lock", fix="make lock PACKAGE=<a locked name>")
     python = ensure_venv(
         name=LOCKING,
         lock=tree.requirements / f"{LOCKING}.txt",
@@ -57,10 +82,12 @@ def compile_all(
     )
     changed = []
     for stem in holding:
-        upgrades = [package for package in packages if package.lower() in holding[stem]]
+        upgrades = [f"--upgrade-package={name}" for name in names if name in holding[stem]]
         report(f"compiling {stem}.in")
         before = texts.get(f"{stem}.txt")
-        texts[f"{stem}.txt"] = _compile(tree, python, stem, packages, upgrades)
+        texts[f"{stem}.txt"] = _compile(
+            tree, python, stem, ["--upgrade"] if is_upgrade else upgrades
+        )
         if texts[f"{stem}.txt"] != before:
             changed.append(f"{stem}.txt")
     return changed
@@ -89,22 +116,17 @@ def _locked_names(text: str) -> set[str]:
     return {pin.name for pin in parse_lock(text).pins}
 
 
-def _compile(
-    tree: Tree, python: Path, stem: str, packages: Sequence[str], upgrades: Sequence[str]
-) -> str:
+def _compile(tree: Tree, python: Path, stem: str, upgrades: Sequence[str]) -> str:
     """Compile into a file beside the lock, and replace the lock only when it is whole."""
     target = tree.requirements / f"{stem}.txt"
     part = tree.requirements / f".{stem}.{os.getpid()}.txt"
     if target.exists():
         part.write_bytes(target.read_bytes())  # pip-compile keeps the versions that it finds
-    what = [f"--upgrade-package={package}" for package in upgrades]
-    if not packages:
-        what = ["--upgrade"]
     last: list[str] = []
     try:
         code = stream(
             [
-                *(str(python), "-m", "piptools", "compile", *OPTIONS, *what),
+                *(str(python), "-m", "piptools", "compile", *OPTIONS, *upgrades),
                 *(f"--output-file={part.name}", f"{stem}.in"),
             ],
             last.append,

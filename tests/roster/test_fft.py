@@ -34,7 +34,7 @@ def grid(count: int) -> Array:
 
 
 class TrigonometricPolynomial:
-    """Random coefficients up to a degree, with values, derivative and mean square in closed form."""
+    """Random coefficients up to a degree; values, derivative and mean square in closed form."""
 
     def __init__(self, degree: int) -> None:
         generator = np.random.default_rng(degree)
@@ -192,9 +192,7 @@ def test_the_slope_of_a_translation_matches_the_moving_function() -> None:
     samples = jnp.asarray(polynomial(grid(9)))
     _, slope = jax.jvp(lambda d: fourier.translate(samples, d), (0.4,), (1.0,))
     np.testing.assert_allclose(slope, -polynomial.derivative(grid(9) - 0.4), atol=ROUNDING * 100)
-    stencil = finite_differences.directional(
-        lambda d: fourier.translate(samples, d), 0.4, 1.0
-    )
+    stencil = finite_differences.directional(lambda d: fourier.translate(samples, d), 0.4, 1.0)
     # The fifth derivative of a degree-4 polynomial is up to a few thousand: 4**5 * amplitude.
     np.testing.assert_allclose(slope, stencil, atol=10 * finite_differences.TOLERANCE)
 

@@ -40,7 +40,7 @@ from tests.roster.support.monte_carlo import Z_BOUND, z_score
 Model = Callable[..., None]
 
 SEED = 97
-PARTICLES = 16_000
+PARTICLES = 32_000
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +139,7 @@ def test_factorised_guide_falls_short_by_its_divergence(loss: Callable[[], ELBO]
     estimates = bounds(loss(), factorised_guide)
     assert abs(z_score(estimates, problem().log_evidence - gap)) < Z_BOUND
     # The gap can be told from nothing with this many particles.
-    assert z_score(estimates, problem().log_evidence) < -2 * Z_BOUND
+    assert z_score(estimates, problem().log_evidence) < -Z_BOUND
 
 
 def test_importance_weighting_closes_most_of_the_gap() -> None:

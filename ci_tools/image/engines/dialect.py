@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_tools.errors import UsageError
-from ci_tools.image.engines.inside import inside_variables
+from ci_tools.image.engines.inside import inside_variables, launcher_arguments
 from ci_tools.image.identity import Launch
 
 TREE = "/repo"
@@ -53,7 +53,7 @@ def caller() -> str:
 
 
 def run_arguments(dialect: Dialect, image: str, argv: Sequence[str], launch: Launch) -> list[str]:
-    """Return the host's command line that runs `argv` in a new container.
+    """Return the host's command line that runs `argv` under the launcher in a new container.
 
     The container has no network, a read-only tree and root, one writable results folder, a
     scratch folder in memory, the caller's user id and no capabilities. It is removed at its end.
@@ -74,7 +74,15 @@ def run_arguments(dialect: Dialect, image: str, argv: Sequence[str], launch: Lau
         limit = str(launch.memory_bytes)
         command += ["--memory", limit, "--memory-swap", limit]
     command += variable_options(inside_variables(SCRATCH, PATH, launch.variables))
-    return [*command, image, *argv]
+    launcher = launcher_arguments(
+        python=PYTHON,
+        report=f"{RESULTS}/{launch.report_name}",
+        directory=TREE,
+        scratch=SCRATCH,
+        network="keep",
+        count_oom=True,
+    )
+    return [*command, image, *launcher, *argv]
 
 
 def mount(source: Path, target: str) -> str:

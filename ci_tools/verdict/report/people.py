@@ -47,11 +47,22 @@ def render_markdown(verdict: Verdict) -> str:
     rows = [f"## {mark} {_escape(render_headline(verdict))}", ""]
     if verdict.plan is not None and verdict.plan.commit:
         rows += [f"Commit `{verdict.plan.commit[:12]}`, plan `{verdict.plan.hash[:12]}`.", ""]
+    if any(finding.kind in _REPRODUCIBLE for finding in verdict.findings):
+        rows += [_render_repeat(verdict), ""]
     for kind in verdict.kinds:
         rows.append(f"- **{kind}**: {MEANINGS.get(kind, 'see the runbooks')}")
     if verdict.findings:
         rows += ["", *_table(verdict, verdict.findings)]
     return "\n".join(rows) + "\n"
+
+
+def _render_repeat(verdict: Verdict) -> str:
+    """How to get to the same tree and the same environment before a command of the table."""
+    commit = verdict.plan.commit if verdict.plan is not None else ""
+    checkout = f"`git checkout {commit[:12]}`, then " if commit else ""
+    digest = verdict.environment.get("digest", "")
+    same = f" in the same image, `{digest[:19]}`" if digest else " in the same environment"
+    return f"To repeat a failure{same}: {checkout}the command in its row."
 
 
 def _table(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:

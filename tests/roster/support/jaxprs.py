@@ -1,4 +1,4 @@
-"""Sizes of traced programs: equations and intermediate arrays, counted through every sub-program."""
+"""Sizes of traced programs: equations and intermediate arrays, through every sub-program."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _ROUNDS = 20
 
 
 def block(key: Key, high: ArrayLike, low: ArrayLike) -> tuple[Words, Words]:
-    """Encrypt counters `high`, `low` (broadcast 32-bit words) under `key`; return two words each."""
+    """Encrypt counters of two 32-bit words, broadcast, under `key`; return two words each."""
     schedule = [np.uint64(key[0]), np.uint64(key[1])]
     schedule.append(_PARITY ^ schedule[0] ^ schedule[1])
     first = (np.asarray(high, dtype=np.uint64) + schedule[0]) & _MASK

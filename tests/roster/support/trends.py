@@ -8,6 +8,7 @@ computation (machine epsilon times a condition number, say) is for the test to s
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -54,9 +55,7 @@ def assert_below(smaller: float, larger: float, *, floor: float, what: str) -> N
     assert first < second, f"{what}: {first:.3g} is not below {second:.3g} (floor {floor:.3g})"
 
 
-def assert_decreases(
-    errors: Sequence[float], *, floor: float, what: str, by: float = 1.0
-) -> int:
+def assert_decreases(errors: Sequence[float], *, floor: float, what: str, by: float = 1.0) -> int:
     """Assert that each error is smaller than the one before it, until they reach the floor.
 
     Once two neighbours both lie at the floor nothing is said about their order; an error that
@@ -80,7 +79,7 @@ def assert_decreases(
         raise ValueError("a decrease needs two errors and a factor of at least 1")
     values = _checked(errors, floor, what)
     decided = 0
-    for step, (before, after) in enumerate(zip(values, values[1:], strict=False), start=1):
+    for step, (before, after) in enumerate(itertools.pairwise(values), start=1):
         if max(before, after) > floor:
             assert_below(after, before / by, floor=floor, what=f"{what}, step {step}")
             decided += 1
@@ -120,7 +119,7 @@ def assert_order(
         ValueError: Sizes that do not decrease or do not match, a negative error, a bad floor.
     """
     values = _checked(errors, floor, what)
-    shrinking = all(a > b > 0.0 for a, b in zip(sizes, sizes[1:], strict=False))
+    shrinking = all(a > b > 0.0 for a, b in itertools.pairwise(sizes))
     if len(sizes) != len(values) or not shrinking:
         raise ValueError("one positive size an error is needed, in decreasing order")
     clear = next((i for i, v in enumerate(values) if v <= ORDER_MARGIN * floor), len(values))
