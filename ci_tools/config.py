@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from ci_tools.errors import UsageError
@@ -118,8 +119,8 @@ def parse_config(text: str) -> Config:
             collect_timeout_seconds=run.positive(
                 "collect_timeout_seconds", defaults.collect_timeout_seconds
             ),
-            tests_per_chunk=int(run.positive("tests_per_chunk", defaults.tests_per_chunk)),
-            file_memory_bytes=int(run.positive("file_memory_bytes", defaults.file_memory_bytes)),
+            tests_per_chunk=run.whole("tests_per_chunk", defaults.tests_per_chunk),
+            file_memory_bytes=run.whole("file_memory_bytes", defaults.file_memory_bytes),
         ),
         exclude=_foreign_exclusions(text, table.get("exclude", [])),
     )
@@ -128,11 +129,13 @@ def parse_config(text: str) -> Config:
 def _foreign_exclusions(text: str, rows: object) -> tuple[ForeignExclusion, ...]:
     if not isinstance(rows, list):
         raise _Reader(text, {}).error("exclude", "must be an array of tables")
-    found = []
+    found: list[ForeignExclusion] = []
     for row in rows:
         reader = _Reader(text, row if isinstance(row, dict) else {})
         reader.known("path", "kind", "reason", "owner", "review_by")
         path = reader.text("path")
+        if any(path == other.path for other in found):
+            raise reader.error("exclude", f"{path} is excluded twice")
         found.append(
             ForeignExclusion(
                 path=path,
@@ -195,13 +198,19 @@ class _Reader:
         bad = [v for v in value if v.startswith("/") or ".." in v.split("/") or "\\" in v]
         if not value or bad:
             raise self.error(key, "must name at least one folder inside the repository")
-        return tuple(v.removeprefix("./").rstrip("/") for v in value)
+        return tuple(PurePosixPath(v).as_posix() for v in value)
 
     def positive(self, key: str, default: float) -> float:
         value = self._table.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e15:
             raise self.error(key, "must be a positive number")
         return float(value)
+
+    def whole(self, key: str, default: int) -> int:
+        value = self.positive(key, default)
+        if not value.is_integer():
+            raise self.error(key, "must be a whole number")
+        return int(value)
 
 
 def line_of(text: str, needle: str) -> int | None:

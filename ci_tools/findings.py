@@ -1,10 +1,12 @@
 """A finding: one rule that does not hold, with its kind of red, its place and its fix.
 
-Checks return lists of findings; nothing here decides whether a lane is green.
+Checks return lists of findings; nothing here decides whether a lane is green. Names of files and
+tests are foreign text: `flatten` makes one harmless line of it for a terminal or a job's log.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -77,7 +79,9 @@ def parse_finding(data: Mapping[str, Any]) -> Finding:
         ValueError: A field is missing or of the wrong type.
     """
     texts = {key: data.get(key) for key in ("rule", "message", "fix")}
-    if not all(isinstance(value, str) for value in texts.values()):
+    options = {key: data.get(key) for key in ("path", "test_id")}
+    is_whole = all(isinstance(value, str) for value in texts.values())
+    if not is_whole or not all(isinstance(v, str | None) for v in options.values()):
         raise ValueError(f"not a finding: {data!r}")
     line = data.get("line")
     return Finding(
@@ -85,9 +89,9 @@ def parse_finding(data: Mapping[str, Any]) -> Finding:
         kind=Kind(str(data.get("kind"))),
         message=str(texts["message"]),
         fix=str(texts["fix"]),
-        path=data.get("path"),
+        path=options["path"],
         line=line if isinstance(line, int) else None,
-        test_id=data.get("test_id"),
+        test_id=options["test_id"],
     )
 
 
@@ -99,4 +103,20 @@ def render_findings(findings: Iterable[Finding]) -> str:
 def _render(finding: Finding) -> str:
     place = render_place(finding.path, finding.line) or (finding.test_id or "")
     head = f"{place}: {finding.message}" if place else finding.message
-    return f"[{finding.kind}] {head} ({finding.rule})\n    fix: {finding.fix}"
+    rule = f"({flatten(finding.rule)})"
+    return f"[{finding.kind}] {flatten(head)} {rule}\n    fix: {flatten(finding.fix)}"
+
+
+# Controls, line separators, marks that reverse or hide text, and lone surrogates; written out,
+# because `str.isprintable` answers differently from one Python version to the next.
+UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ud800-\udfff]+"
+)
+
+
+def flatten(text: str) -> str:
+    """Return foreign text as one line that no terminal and no runner takes for a command.
+
+    A runner obeys `##[...]` wherever it stands in a line; `::` only at the start of one.
+    """
+    return UNPRINTABLE.sub(" ", text).replace("##[", "# #[")

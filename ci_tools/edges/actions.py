@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ci_tools.errors import InfrastructureError
-from ci_tools.findings import Finding
+from ci_tools.findings import Finding, flatten
 
 MAX_ANNOTATIONS = 10
 MAX_SUMMARY_BYTES = 1024 * 1024 - 1024
@@ -72,11 +72,12 @@ def render_annotations(findings: Iterable[Finding]) -> str:
 
 
 def _annotation(finding: Finding) -> str:
-    fields = {"title": f"{finding.kind}: {finding.rule}"}
+    fields = {}
     if finding.path is not None:
-        fields = {"file": finding.path, **fields}
+        fields["file"] = finding.path
         if finding.line is not None:
-            fields = {"file": finding.path, "line": str(finding.line), "title": fields["title"]}
+            fields["line"] = str(finding.line)
+    fields["title"] = f"{finding.kind}: {finding.rule}"
     properties = ",".join(f"{key}={_escape_property(value)}" for key, value in fields.items())
     return (
         f"::error {properties}::{_escape_data(finding.message)} - fix: {_escape_data(finding.fix)}"
@@ -84,7 +85,7 @@ def _annotation(finding: Finding) -> str:
 
 
 def _escape_data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return "%0A".join(flatten(line).replace("%", "%25") for line in text.split("\n"))
 
 
 def _escape_property(text: str) -> str:

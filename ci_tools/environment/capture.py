@@ -73,9 +73,9 @@ def normalise(name: str) -> str:
 def find_unlocked(record: Mapping[str, Any]) -> list[str]:
     """Return `name version` of each distribution that is not as the lock has it."""
     rows = record.get("distributions")
-    if not isinstance(rows, list):
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return ["the distributions could not be listed"]
-    return [f"{row['name']} {row['version']}" for row in rows if not row.get("is_locked")]
+    return [f"{row.get('name')} {row.get('version')}" for row in rows if not row.get("is_locked")]
 
 
 def _distributions(locked: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from ci_tools.config import Config
 from ci_tools.edges import git
 from ci_tools.errors import ExitCode
-from ci_tools.findings import render_findings
 from ci_tools.image.engines.obtain import obtain_environment
 from ci_tools.image.identity import EnvironmentRequest
 from ci_tools.lanes.chunk import ChunkRun, run_chunk
@@ -67,7 +66,6 @@ def run_local(request: LocalRequest) -> ExitCode:
     for notice in preflight.notices:
         report(f"notice: {notice}")
     if preflight.findings:
-        report(render_findings(preflight.findings))
         return conclude(tree, results, results, Demand(is_blocking=False), report)
     loaded = load_roster_input(tree, request.config)
     plan = plan_locally(tree, request.config, loaded.lock, request.only)

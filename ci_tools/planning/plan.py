@@ -214,7 +214,7 @@ def parse_plan(data: Mapping[str, Any], path: str) -> Plan:
             chunks=tuple(_parse_chunk(chunk) for chunk in data["chunks"]),
             hash=str(data["hash"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(f"not a plan: {error!r}", path=path, fix="make a new plan") from error
     if _with_hash(plan).hash != plan.hash:
         raise UsageError("the plan was changed after it was made", path=path, fix="make a new plan")

@@ -135,7 +135,7 @@ def _make(folder: Path, interpreter: Path, lock: Path, report: Callable[[str], N
     content = read_lock(lock)
     if folder.exists():
         report(f"removing {folder.name}, which is not finished or was made elsewhere")
-        shutil.rmtree(folder)
+        _remove(folder)
     count = sum(b"==" in line for line in content.splitlines() if not line.startswith(b"#"))
     report(f"making {folder.name}: {count} packages from {lock.name}")
     started = time.monotonic()
@@ -167,6 +167,13 @@ def _make(folder: Path, interpreter: Path, lock: Path, report: Callable[[str], N
         )
     (folder / MARK).write_text("ok\n", encoding="utf-8")
     report(f"made {folder.name} in {time.monotonic() - started:.0f} s")
+
+
+def _remove(folder: Path) -> None:
+    """Free the folder's name at once, also while a killed creation's orphans still write there."""
+    aside = folder.with_name(f"{folder.name}.{os.getpid()}.removed")
+    folder.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _step(argv: list[str], write: Callable[[str], object], failure: str, log: Path) -> None:

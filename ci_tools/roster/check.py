@@ -7,6 +7,7 @@ lock by the verdict, from what each file really collected.
 from __future__ import annotations
 
 import datetime
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from ci_tools.roster.markers import StaticTest
 from ci_tools.roster.scan import RosterFile
 
 LOCK_FIX = "make roster-lock"
+LANE_FIX = "make roster-lock; an excluded mark counts only where it is written out in the file"
+_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 REMOVAL_FIX = (
     "restore the test, or run `make roster-lock` and commit with the trailer "
     "`Roster-Removed: <why>`"
@@ -100,19 +103,17 @@ def _check_file(
     file: RosterFile, lines: Sequence[LockLine], given: RosterInput
 ) -> Iterator[Finding]:
     yield from _check_exclusions(file, given)
-    if file.facts.syntax_error is not None:
-        if file.foreign is None:
-            line, message = file.facts.syntax_error
-            yield _finding(
-                "syntax-error",
-                f"not Python ({message}), so its tests cannot be accounted for",
-                "mend the file, or name it in [[tool.ci_tools.exclude]] as legacy",
-                path=file.path,
-                line=line,
-            )
-        return
-    if file.exclusion is not None:
-        yield from _check_excluded_file(file, lines)
+    if file.facts.syntax_error is not None and file.foreign is None:
+        line, message = file.facts.syntax_error
+        yield _finding(
+            "syntax-error",
+            f"not Python {_VERSION} ({message}), so its tests cannot be accounted for",
+            "mend the file, or name it in [[tool.ci_tools.exclude]] as legacy",
+            path=file.path,
+            line=line,
+        )
+    elif file.exclusion is not None:
+        yield from _check_excluded_file(file, lines, given.lock_path)
     elif not file.is_test_file:
         yield from _check_support_file(file, lines, given.lock_path)
     else:
@@ -135,7 +136,9 @@ def _check_exclusions(file: RosterFile, given: RosterInput) -> Iterator[Finding]
             )
 
 
-def _check_excluded_file(file: RosterFile, lines: Sequence[LockLine]) -> Iterator[Finding]:
+def _check_excluded_file(
+    file: RosterFile, lines: Sequence[LockLine], lock_path: str
+) -> Iterator[Finding]:
     line = file.facts.module_line
     if not lines:
         yield _finding(
@@ -160,19 +163,36 @@ def _check_excluded_file(file: RosterFile, lines: Sequence[LockLine]) -> Iterato
         )
     if lines and not is_file_entry:
         yield from _unlocked(file, lines)
+    for locked in lines:
+        why = _why_not_listed(file, locked, is_file_entry)
+        if why:
+            yield _missing(locked, lock_path, why)
+
+
+def _why_not_listed(file: RosterFile, locked: LockLine, is_file_entry: bool) -> str:
+    """Why listing an excluded file would not give this entry; empty when it may."""
+    assert file.exclusion is not None
+    if locked.test_id == file.path:
+        return ""
+    if is_file_entry:
+        return f"{file.path} is locked as a whole file"
+    if file.exclusion.kind in (ExclusionKind.MANUAL, ExclusionKind.LEGACY):
+        return f"a {file.exclusion.kind} file is not collected, it is locked as a whole file"
+    name = static_name(locked.test_id)
+    is_defined = any(test.name == name for test in file.facts.tests)
+    return "" if is_defined or _may_exist(file, name) else f"{file.path} does not define it"
 
 
 def _check_support_file(
     file: RosterFile, lines: Sequence[LockLine], lock_path: str
 ) -> Iterator[Finding]:
-    name = file.path.rsplit("/", 1)[-1]
-    if file.facts.tests and name != "conftest.py":
+    if file.facts.tests:
         first = file.facts.tests[0]
         yield _finding(
             "no-lane",
             f"{first.name} is in a file that pytest does not collect by its name, so it is in "
             "no lane",
-            f"rename {name} to test_{name}, or exclude the file with a marker",
+            "move it into a file named test_*.py, or exclude the file with a marker",
             path=file.path,
             line=first.line,
         )
@@ -247,7 +267,7 @@ def _lane_differs(locked: LockLine, path: str, line: int | None, lane: Lane) -> 
     return _finding(
         "lane-differs",
         f"{locked.test_id} is locked as {locked.lane} and its file says {lane}",
-        LOCK_FIX,
+        LANE_FIX,
         path=path,
         line=line,
         test_id=locked.test_id,

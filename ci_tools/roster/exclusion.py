@@ -22,11 +22,6 @@ class ExclusionKind(StrEnum):
     BROKEN = "broken"
     LEGACY = "legacy"
 
-    @property
-    def is_collected(self) -> bool:
-        """Whether a file of this kind may be imported to list its tests."""
-        return self not in (ExclusionKind.MANUAL, ExclusionKind.LEGACY)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Exclusion:
@@ -63,6 +58,8 @@ def find_problems(exclusion: Exclusion) -> list[str]:
         problems.append("no owner, so nobody decides again")
     if _parse_date(exclusion.review_by) is None:
         problems.append(f"review_by {exclusion.review_by!r} is not a date such as 2027-03-01")
+    unusable = [need for need in exclusion.needs if not is_name(need)]
+    problems += [f"needs {need!r}, which is no package name" for need in unusable]
     if exclusion.kind == ExclusionKind.OPTIONAL and not exclusion.needs:
         problems.append('optional without needs=["package"], so the claim cannot be checked')
     return problems
@@ -78,6 +75,11 @@ def unmet_need(needs: Sequence[str], locked_names: Sequence[str]) -> tuple[str, 
     """Return the needs that the lock installs, which would make `optional` untrue."""
     locked = {_normalise(name) for name in locked_names}
     return tuple(need for need in needs if _normalise(need) in locked)
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text is the name of a distribution, without version or extras."""
+    return re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", text) is not None
 
 
 def _normalise(name: str) -> str:

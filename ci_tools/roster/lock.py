@@ -1,8 +1,8 @@
 """`roster.lock`: every test id with its lane, one line each, sorted; the collection floor by name.
 
 The text form is the contract: `<lane> <id>`, sorted by code point, no line twice, so that a union
-merge followed by a sort is right. An id with control characters, or with a quote or white space at
-an end, is written as a JSON string.
+merge followed by a sort is right. An id with control characters or hidden marks, or with a quote at
+its start or white space at an end, is written as a JSON string.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ci_tools.errors import UsageError
-from ci_tools.findings import Finding, Kind
+from ci_tools.findings import UNPRINTABLE, Finding, Kind
 from ci_tools.tree import Tree
 
 HEADER = (
@@ -69,8 +69,8 @@ def static_name(test_id: str) -> str:
 
 def encode_id(test_id: str) -> str:
     """Return the text form of an id in the lock."""
-    plain = test_id.isprintable() and test_id == test_id.strip() and test_id[:1] not in ('"', "")
-    return test_id if plain else json.dumps(test_id)
+    has_edge = test_id != test_id.strip() or test_id[:1] in ('"', "")
+    return json.dumps(test_id) if has_edge or UNPRINTABLE.search(test_id) else test_id
 
 
 def decode_id(text: str) -> str:
@@ -80,7 +80,7 @@ def decode_id(text: str) -> str:
         ValueError: It is a broken JSON string, or not the one form that `encode_id` gives.
     """
     test_id = json.loads(text) if text.startswith('"') else text
-    if not isinstance(test_id, str) or encode_id(test_id) != text:
+    if not isinstance(test_id, str) or not test_id or encode_id(test_id) != text:
         raise ValueError("not in the form that the lock uses")
     return test_id
 

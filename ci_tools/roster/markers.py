@@ -223,9 +223,10 @@ def read_exclusion(call: ast.Call) -> Exclusion:
             continue
         try:
             values[name] = ast.literal_eval(node)
-        except ValueError:
+        except (ValueError, TypeError, MemoryError, RecursionError):
             problems.append(f"argument {name!r} is no literal, so it cannot be read without import")
-    needs = values.get("needs", ())
+    needs = values.pop("needs", ())
+    problems += [f"{name} must be a string" for name, v in values.items() if type(v) is not str]
     if not isinstance(needs, list | tuple) or not all(isinstance(n, str) for n in needs):
         problems.append('needs must be a list of package names such as ["flowmc"]')
         needs = ()

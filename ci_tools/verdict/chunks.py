@@ -71,10 +71,10 @@ def judge_chunk(
 ) -> tuple[list[Finding], dict[str, TestResult]]:
     """Return what is wrong with a chunk's record, and the result of each of its ids."""
     findings = list(_check_journal(chunk, record))
-    ends: dict[object, list[Mapping[str, Any]]] = defaultdict(list)
+    ends: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for event in record.journal.events:
-        if event["event"] == "file-end":
-            ends[event.get("index")].append(event)
+        if event["event"] == "file-end" and isinstance(event.get("index"), int):
+            ends[event["index"]].append(event)
     results: dict[str, TestResult] = {}
     for index in range(len(chunk.files)):
         verdict = _judge(plan, chunk, record, index, ends[index])
@@ -110,10 +110,11 @@ def _check_journal(chunk: PlannedChunk, record: ChunkRecord) -> Iterator[Finding
         yield chunk_finding("broken-chunk", f"journal of chunk {chunk.number}: {problem}")
     last = events[-1]
     if last["event"] == "interrupted":
-        left = last.get("not_started", ())
+        left = last.get("not_started")
+        count = len(left) if isinstance(left, list) else "an unknown number"
         yield chunk_finding(
             "interrupted",
-            f"chunk {chunk.number} was interrupted; {len(left)} of its files were not started",
+            f"chunk {chunk.number} was interrupted; {count} of its files were not started",
         )
     elif last["event"] != "chunk-finish" or last.get("lines") != len(events):
         yield chunk_finding(
@@ -123,11 +124,16 @@ def _check_journal(chunk: PlannedChunk, record: ChunkRecord) -> Iterator[Finding
         yield chunk_finding(
             "foreign-chunk", f"chunk {chunk.number} was started with other files than planned"
         )
-    starts = [(e.get("index"), e.get("path")) for e in events if e["event"] == "file-start"]
     planned = [(index, file.path) for index, file in enumerate(chunk.files)]
+    starts = [(e.get("index"), e.get("path")) for e in events if e["event"] == "file-start"]
     if last["event"] == "chunk-finish" and starts != planned:
         yield chunk_finding(
             "foreign-file", f"chunk {chunk.number} did not start its files exactly as planned"
+        )
+    ends = [(e.get("index"), e.get("path")) for e in events if e["event"] == "file-end"]
+    if any(end not in planned for end in ends):
+        yield chunk_finding(
+            "foreign-file", f"chunk {chunk.number} ended a file that was not planned for it"
         )
     for index in sorted(set(record.files) - set(range(len(chunk.files)))):
         yield chunk_finding(

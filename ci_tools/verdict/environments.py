@@ -59,7 +59,7 @@ def _check_contents(number: int, environment: Mapping[str, Any]) -> Iterator[Fin
     for part in ("python", "machine", "jax", "distributions"):
         value = environment.get(part)
         error = value.get("error") if isinstance(value, dict) else None
-        if value is None or error:
+        if not value or error:
             yield _finding(
                 "unreadable",
                 f"chunk {number}: the environment's {part} cannot be read: {error or 'missing'}",

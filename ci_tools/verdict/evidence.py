@@ -15,7 +15,7 @@ from typing import Any
 
 from ci_tools.errors import CiToolsError
 from ci_tools.findings import Finding, Kind, parse_finding
-from ci_tools.planning.plan import Plan, load_plan
+from ci_tools.planning.plan import Plan, parse_plan
 from ci_tools.records.layout import (
     CHUNK_JOURNAL,
     ENVIRONMENT,
@@ -104,8 +104,10 @@ def _load_plan(paths: list[Path], records: Path, problems: list[Finding]) -> Pla
     if len(paths) > 1:
         problems.append(_problem("doubled-plan", "more than one plan is among the records"))
         return None
+    if not paths:
+        return None
     try:
-        return load_plan(paths[0]) if paths else None
+        return parse_plan(load_json(paths[0]) or {}, PLAN)
     except CiToolsError as error:
         problems.append(_problem("broken-plan", f"the plan cannot be used: {error.message}"))
         return None
@@ -130,7 +132,7 @@ def _load_refusal(path: Path, refusals: dict[int, Finding], problems: list[Findi
     data = load_json(path) or {}
     try:
         refusals[int(data["chunk"])] = parse_finding(data["finding"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         problems.append(_problem("broken-refusal", f"a refusal cannot be read: {error!r}"))
 
 

@@ -64,6 +64,7 @@ def judge_file(case: FileCase) -> FileVerdict:
     findings += _check_unrun(case, results, is_explained=bool(findings))
     _explain_unaccounted(results, findings)
     findings += _check_outcomes(case, results)
+    findings += _check_exit(case, events, is_explained=bool(findings))
     return FileVerdict(results=results, findings=tuple(findings))
 
 
@@ -248,6 +249,20 @@ def _check_unrun(
             unrun[0],
             f"{unrun[0]}{more} did not run to the end although the file ended as if it had",
             "look for pytest.exit(), a stop at the first failure, or a plugin that drops tests",
+        )
+
+
+def _check_exit(
+    case: FileCase, events: Sequence[Mapping[str, Any]], *, is_explained: bool
+) -> Iterator[Finding]:
+    """Every outcome is green and pytest, or a plugin or hook of it, still says that it failed."""
+    status = events[-1].get("exit_status") if events else None
+    if status != 0 and not is_explained:
+        yield _infrastructure(
+            case,
+            "unexplained-exit",
+            f"{case.planned.path} ended with exit status {status} although every planned test "
+            "passed, so a hook or plugin failed the session",
         )
 
 

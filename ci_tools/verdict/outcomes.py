@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -112,7 +113,7 @@ def _add_phase(found: _Phases, event: Mapping[str, Any]) -> None:
     when, outcome, seconds = str(event.get("when")), event.get("outcome"), event.get("seconds")
     found.is_doubled |= when in found.reported
     found.reported[when] = str(outcome)
-    if type(seconds) is float:
+    if type(seconds) is float and math.isfinite(seconds):
         found.seconds += seconds
     if outcome != "passed" or "expected" in event:
         _raise(found, event, _outcome_of(event))
@@ -155,7 +156,7 @@ def _conclude(found: _Phases) -> TestResult:
         seconds=found.seconds,
         message=str(worst.get("message", "")),
         detail=str(worst.get("detail", "")),
-        path=worst.get("path"),
+        path=worst.get("path") if isinstance(worst.get("path"), str) else None,
         line=worst.get("line") if isinstance(worst.get("line"), int) else None,
     )
     if "subtest" in worst:

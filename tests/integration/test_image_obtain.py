@@ -168,6 +168,7 @@ def test_a_named_engine_never_moves_on(machine: Machine, engine: str, words: str
     with pytest.raises(InfrastructureError, match=words) as caught:
         obtain_environment(machine.request(engine))
     assert caught.value.fix
+    assert not any("passed over" in line for line in machine.reports)
 
 
 def test_ci_takes_no_lockfile_environment(machine: Machine) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from tests.roster.support.jaxprs import largest_intermediate, trace
 
-SLACK = 4.0
+SLACK = 2.0
 
 ROWS, WIDTH = 256, 32
 MATRIX_BYTES = 4 * WIDTH * WIDTH
@@ -36,9 +36,8 @@ def temporary_bytes(function: Callable[..., Any], *shapes: tuple[int, ...]) -> i
 
 
 def heavy(row: jax.Array) -> jax.Array:
-    """A number from a row by way of a matrix that cannot be fused away: its square is needed."""
-    matrix = jnp.tanh(jnp.outer(row, row))
-    return jnp.max(matrix @ matrix)
+    """The median of all products within a row: a sort needs its matrix in memory."""
+    return jnp.sort(jnp.outer(row, row).ravel())[WIDTH * WIDTH // 2]
 
 
 def by_vmap(rows: jax.Array) -> jax.Array:
@@ -60,15 +59,16 @@ def test_vmap_needs_the_matrices_of_all_rows_at_once() -> None:
 
 @pytest.mark.parametrize("batch_size", [None, 1, 8, 32, 48])
 def test_map_needs_the_matrices_of_one_batch(batch_size: int | None) -> None:
-    """A matrix and its square for each row of a batch, and the results of all rows."""
+    """One matrix for each row of a batch and of the remainder, and the results of all rows."""
     batch = batch_size or 1
     used = temporary_bytes(by_map(batch_size), (ROWS, WIDTH))
-    assert used <= SLACK * 2 * batch * MATRIX_BYTES + SLACK * 4 * ROWS
+    matrices = batch + ROWS % batch
+    assert batch * MATRIX_BYTES <= used <= SLACK * (matrices * MATRIX_BYTES + 4 * ROWS)
 
 
 @pytest.mark.parametrize("rows", [64, 256, 1024])
 def test_scan_needs_the_same_for_any_number_of_rows(rows: int) -> None:
-    assert temporary_bytes(by_scan, (rows, WIDTH)) <= SLACK * 2 * MATRIX_BYTES
+    assert temporary_bytes(by_scan, (rows, WIDTH)) <= SLACK * MATRIX_BYTES
 
 
 @pytest.mark.parametrize("batch_size", [1, 8, 32])
@@ -83,10 +83,10 @@ def test_the_trace_of_a_map_holds_one_batch(batch_size: int) -> None:
 @pytest.mark.parametrize("batch_size", [None, 8, 48])
 def test_bounding_memory_does_not_change_the_values(batch_size: int | None) -> None:
     rows = np.random.default_rng(0).normal(size=(100, WIDTH)).astype(np.float32)
-    matrices = np.tanh(rows[:, :, None].astype(float) * rows[:, None, :])
-    expected = (matrices @ matrices).max(axis=(1, 2))
-    # Sums of 32 products, each at most one, in single precision.
-    np.testing.assert_allclose(jax.jit(by_map(batch_size))(rows), expected, rtol=1e-5)
+    products = np.sort((rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1), axis=1)
+    # A product of two single-precision numbers is rounded once, on either side.
+    expected = products[:, WIDTH * WIDTH // 2]
+    np.testing.assert_array_equal(jax.jit(by_map(batch_size))(rows), expected)
 
 
 def step(state: jax.Array, _: None) -> tuple[jax.Array, None]:
@@ -132,7 +132,7 @@ def test_nested_checkpoints_keep_two_square_roots_of_the_steps(length: int) -> N
 
 @pytest.mark.parametrize("length", [16, 256])
 def test_the_value_alone_needs_a_few_states(length: int) -> None:
-    assert temporary_bytes(chain(plain, length), (STATE,)) <= SLACK * STATE_BYTES
+    assert temporary_bytes(chain(plain, length), (STATE,)) <= 2 * SLACK * STATE_BYTES
 
 
 @pytest.mark.parametrize("name", ["checkpoint", "nested"])

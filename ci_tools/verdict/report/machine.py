@@ -55,7 +55,8 @@ def render_junit(verdict: Verdict) -> str:
     failures = sum(result.outcome is Outcome.FAILED for result in verdict.results.values())
     errors = sum(not result.outcome.is_green for result in verdict.results.values()) - failures
     for number, finding in enumerate(verdict.findings, start=1):
-        if finding.test_id not in verdict.results:
+        result = verdict.results.get(finding.test_id or "")
+        if result is None or result.outcome.is_green:
             errors += 1
             problem = _problem("error", finding.message, finding.fix)
             name = _attribute(f"{finding.rule} {number}")

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 
 from ci_tools.errors import render_place as render_file_place
-from ci_tools.findings import Finding, Kind
+from ci_tools.findings import Finding, Kind, flatten
 from ci_tools.verdict.decide import Verdict
 from ci_tools.verdict.report.words import render_headline, reproduce_command
 
 MAX_ROWS = 50
 MAX_CELL_CHARACTERS = 400
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+MAX_LINE_CHARACTERS = 2000
 MEANINGS = {
     Kind.TEST: "a test failed; whether this branch or its base broke it is not told apart here",
     Kind.MEMORY: "a test process needed more memory than there is",
@@ -29,13 +29,14 @@ def render_text(verdict: Verdict) -> str:
     rows: list[str] = []
     for finding in verdict.findings[:MAX_ROWS]:
         place = render_file_place(finding.path, finding.line) or finding.test_id or ""
-        rows.append(f"[{finding.kind}] {place + ': ' if place else ''}{_flat(finding.message)}")
-        rows.append(f"    fix: {finding.fix}")
+        head = f"{place}: {finding.message}" if place else finding.message
+        rows.append(f"[{finding.kind}] {flatten(head)[:MAX_LINE_CHARACTERS]}")
+        rows.append(f"    fix: {flatten(finding.fix)}")
         if finding.kind in _REPRODUCIBLE:
             rows.append(f"    run: {reproduce_command(verdict, finding.test_id, finding.path)}")
     if len(verdict.findings) > MAX_ROWS:
         rows.append(f"... and {len(verdict.findings) - MAX_ROWS} more, all in verdict.json")
-    return "\n".join([*rows, render_headline(verdict)])
+    return "\n".join([*rows, flatten(render_headline(verdict))])
 
 
 _REPRODUCIBLE = (Kind.TEST, Kind.TIMEOUT, Kind.CRASH, Kind.MEMORY)
@@ -46,7 +47,8 @@ def render_markdown(verdict: Verdict) -> str:
     mark = "✅" if verdict.is_green else "❌"
     rows = [f"## {mark} {_escape(render_headline(verdict))}", ""]
     if verdict.plan is not None and verdict.plan.commit:
-        rows += [f"Commit `{verdict.plan.commit[:12]}`, plan `{verdict.plan.hash[:12]}`.", ""]
+        commit, plan = _code(verdict.plan.commit[:12]), _code(verdict.plan.hash[:12])
+        rows += [f"Commit {commit}, plan {plan}.", ""]
     if any(finding.kind in _REPRODUCIBLE for finding in verdict.findings):
         rows += [_render_repeat(verdict), ""]
     for kind in verdict.kinds:
@@ -59,9 +61,9 @@ def render_markdown(verdict: Verdict) -> str:
 def _render_repeat(verdict: Verdict) -> str:
     """How to get to the same tree and the same environment before a command of the table."""
     commit = verdict.plan.commit if verdict.plan is not None else ""
-    checkout = f"`git checkout {commit[:12]}`, then " if commit else ""
+    checkout = f"{_code(f'git checkout {commit[:12]}')}, then " if commit else ""
     digest = verdict.environment.get("digest", "")
-    same = f" in the same image, `{digest[:19]}`" if digest else " in the same environment"
+    same = f" in the same image, {_code(digest[:19])}" if digest else " in the same environment"
     return f"To repeat a failure{same}: {checkout}the command in its row."
 
 
@@ -72,32 +74,31 @@ def _table(verdict: Verdict, findings: Sequence[Finding]) -> list[str]:
         repeat = _escape(finding.fix)
         if finding.kind in _REPRODUCIBLE:
             repeat = _code(reproduce_command(verdict, finding.test_id, finding.path))
-        cells = (finding.kind.value, _code(where), _escape(finding.message), repeat)
+        where = _code(where[:MAX_CELL_CHARACTERS])
+        cells = (finding.kind.value, where, _escape(finding.message), repeat)
         rows.append(f"| {' | '.join(cells)} |")
     if len(findings) > MAX_ROWS:
         rows += ["", f"... and {len(findings) - MAX_ROWS} more, all in `verdict.json`."]
     return rows
 
 
-def _flat(text: str) -> str:
-    return _CONTROL.sub(" ", text)[:2000]
-
-
 def _escape(text: str) -> str:
-    """Return text from a log in a form that Markdown, HTML and mentions cannot act on."""
-    flat = _CONTROL.sub(" ", text)
+    """Return foreign text in a form that Markdown, HTML, links and mentions cannot act on."""
+    flat = flatten(text)
     if len(flat) > MAX_CELL_CHARACTERS:
         flat = flat[:MAX_CELL_CHARACTERS] + " ..."
     flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    flat = re.sub(r"([\\`*_\[\]|~])", r"\\\1", flat)
-    return flat.replace("@", "@\u200b").replace("#", "#\u200b")
+    flat = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", flat)
+    return re.sub(r"([@#]|:(?=//)|(?i:www)(?=\.))", "\\1\u200b", flat)
 
 
 def _code(text: str) -> str:
-    """Return text as a code span that stays inside its table cell."""
-    flat = _CONTROL.sub(" ", text)[:MAX_CELL_CHARACTERS].replace("|", "\\|")
-    if not flat:
-        return ""
-    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", flat)), default=0))
-    pad = " " if len(fence) > 1 else ""
-    return f"{fence}{pad}{flat}{pad}{fence}"
+    """Return text as code that stays inside its table cell, to be copied as it stands."""
+    flat = flatten(text)
+    if "|" not in flat and "`" not in flat:
+        return f"`{flat}`" if flat else ""
+    # A row is cut at `|` before code spans are read, and renderers differ on `\\|`.
+    return f"<code>{_NOT_PLAIN.sub(lambda match: f'&#{ord(match[0])};', flat)}</code>"
+
+
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9 /-]")

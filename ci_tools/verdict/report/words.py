@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from ci_tools.verdict.decide import Verdict
 from ci_tools.verdict.outcomes import Outcome
+
+MAX_WORD = 300
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def conclusion_of(verdict: Verdict) -> str:
@@ -44,6 +48,26 @@ def render_place(verdict: Verdict) -> str:
 
 
 def reproduce_command(verdict: Verdict, test_id: str | None, path: str | None) -> str:
-    """Return the command that runs one test again in the environment that the commit names."""
-    only = shlex.quote(test_id or path or "")
-    return f"ONLY={only} make ci-local" if test_id or path else "make ci-local"
+    """Return the command that runs one test again in the environment that the commit names.
+
+    The file stands in for an id that no shell can pass on.
+    """
+    only = next((word for word in (test_id, path) if word and _is_typeable(word)), None)
+    return "make ci-local" if only is None else f"ONLY={_quote(only)} make ci-local"
+
+
+def _is_typeable(word: str) -> bool:
+    return "\0" not in word and len(word) <= MAX_WORD and not _SURROGATE.search(word)
+
+
+def _quote(word: str) -> str:
+    """Quote for a shell; what is not printable as bash and zsh write it, all on one line."""
+    if word.isprintable() and "##[" not in word:
+        return shlex.quote(word)
+    return "$'" + "".join(map(_quote_character, word)) + "'"
+
+
+def _quote_character(character: str) -> str:
+    if character.isprintable() and character not in "\\'#":
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8"))

@@ -1,0 +1,13 @@
+"""Property tests: the same examples on every run; `HYPOTHESIS_PROFILE=search` looks for new ones."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile(
+    "default", max_examples=40, deadline=None, derandomize=True, database=None
+)
+settings.register_profile("search", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
