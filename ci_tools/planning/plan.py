@@ -216,7 +216,7 @@ def parse_plan(data: Mapping[str, Any], path: str) -> Plan:
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(f"not a plan: {error!r}", path=path, fix="make a new plan") from error
-    if _with_hash(plan).hash != plan.hash:
+    if _with_hash(plan).hash != plan.hash or to_json(plan) != data:
         raise UsageError("the plan was changed after it was made", path=path, fix="make a new plan")
     return plan
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
 from ci_tools.roster.explain import Ran
+
+_NOT_RUN = ("unaccounted", "skipped")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class RecordedRun:
     commit: str
     is_gate: bool
     written: float
-    outcomes: Mapping[str, Mapping[str, Any]]
+    outcomes: Mapping[str, str]
 
 
 def load_runs(folders: Iterable[Path]) -> list[RecordedRun]:
@@ -43,21 +43,21 @@ def _load(path: Path) -> RecordedRun | None:
             commit=str(data["commit"] or ""),
             is_gate=data["is_gate"] is True,
             written=path.stat().st_mtime,
-            outcomes=dict(data["outcomes"]),
+            outcomes={i: str(row["outcome"]) for i, row in data["outcomes"].items()},
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
 def find_runs(runs: Iterable[RecordedRun], test_id: str) -> tuple[Ran, ...]:
-    """Return the recorded outcomes of one id; a planned id that did not run is no run."""
+    """Return the recorded outcomes of one id; one that was skipped or never ended did not run."""
     return tuple(
         Ran(
             where=run.where,
             commit=run.commit,
-            outcome=str(run.outcomes[test_id].get("outcome")),
+            outcome=run.outcomes[test_id],
             is_gate=run.is_gate,
         )
         for run in runs
-        if test_id in run.outcomes and run.outcomes[test_id].get("outcome") != "unaccounted"
+        if run.outcomes.get(test_id, _NOT_RUN[0]) not in _NOT_RUN
     )

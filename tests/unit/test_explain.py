@@ -22,7 +22,7 @@ from ci_tools.roster.lock import Lane, LockLine, RosterLock
 from ci_tools.roster.markers import read_facts
 from ci_tools.roster.scan import RosterFile
 from ci_tools.verdict.report.machine import render_json
-from tests.unit.builders import A, judge, make_lock, make_run
+from tests.unit.builders import A, judge, make_lock, make_run, passed, phase
 from tests.unit.test_check import SLOW
 
 ONE = f"{A}::test_one"
@@ -125,6 +125,16 @@ def test_a_test_that_did_not_run_has_no_run(tmp_path: Path) -> None:
     del run.chunks["chunk-001"]
     write(tmp_path / "red", render_json(judge(run)), 1.0)
     assert find_runs(load_runs([tmp_path]), ONE) == ()
+
+
+def test_a_test_that_was_skipped_did_not_run(tmp_path: Path) -> None:
+    run = make_run()
+    skipped = phase(ONE, "setup", "skipped", message="no GPU")
+    run.replace_test(ONE, [passed(ONE)[0], skipped, phase(ONE, "teardown")])
+    write(tmp_path / "red", render_json(judge(run)), 1.0)
+    runs = load_runs([tmp_path])
+    assert find_runs(runs, ONE) == ()
+    assert [ran.outcome for ran in find_runs(runs, f"{A}::test_two[x y]")] == ["passed"]
 
 
 @pytest.mark.parametrize(
