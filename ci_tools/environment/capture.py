@@ -75,12 +75,13 @@ def find_unlocked(record: Mapping[str, Any]) -> list[str]:
     rows = record.get("distributions")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return ["the distributions could not be listed"]
-    return [f"{row.get('name')} {row.get('version')}" for row in rows if not row.get("is_locked")]
+    foreign = [row for row in rows if not row.get("is_locked") and not row.get("is_in_tree")]
+    return [f"{row.get('name')} {row.get('version')}" for row in foreign]
 
 
 def _distributions(locked: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
-    for found in importlib.metadata.distributions():
+    for found in sorted(importlib.metadata.distributions(), key=_is_in_tree):
         name = normalise(found.metadata["Name"] or "")
         entry = locked.get(name)
         is_locked = entry is not None and entry["version"] == found.version
@@ -90,10 +91,16 @@ def _distributions(locked: Mapping[str, Mapping[str, Any]]) -> list[dict[str, An
                 "name": name,
                 "version": found.version,
                 "is_locked": is_locked,
+                "is_in_tree": _is_in_tree(found),
                 "hashes": list(entry["hashes"]) if entry is not None and is_locked else [],
             },
         )
     return [rows[name] for name in sorted(rows)]
+
+
+def _is_in_tree(found: importlib.metadata.Distribution) -> bool:
+    """Whether this is what an editable installation left in the root of the tree under test."""
+    return Path(str(found.locate_file(""))).resolve() == Path.cwd().resolve()
 
 
 def _python() -> dict[str, Any]:

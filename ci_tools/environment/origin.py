@@ -14,5 +14,7 @@ def find_origin(package: str) -> Path | None:
         return None
     if spec is None:
         return None
+    if spec.origin and not spec.has_location:
+        return None  # built into the interpreter
     locations = [spec.origin] if spec.origin else list(spec.submodule_search_locations or [])
     return Path(locations[0]).resolve() if locations else None

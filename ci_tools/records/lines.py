@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,11 +71,11 @@ def parse_lines(data: bytes) -> Lines:
     """Return the events in the bytes of a journal; broken input becomes problems."""
     events: list[Mapping[str, Any]] = []
     problems: list[str] = []
-    rows = data.split(b"\n")
-    if rows.pop() != b"":
+    rows = data.decode("latin-1").split("\n")  # never fails; what is not ASCII is refused below
+    if rows.pop() != "":
         problems.append("the last line was cut in the middle of a write")
-    for number, event in enumerate(_parse_rows(rows)):
-        if not _is_event(event):
+    for number, event in enumerate(map(_parse_row, rows)):
+        if event is None:
             problems.append(f"line {number + 1} is not an event")
         elif event["n"] != number:
             problems.append(f"line {number + 1} is numbered {event['n']}, expected {number}")
@@ -85,26 +85,19 @@ def parse_lines(data: bytes) -> Lines:
     return Lines(events=tuple(events), problems=tuple(problems))
 
 
-def _parse_rows(rows: Sequence[bytes]) -> list[Any]:
-    """Parse all rows in one call, several times faster; one by one where a row is broken."""
+def _parse_row(row: str) -> Mapping[str, Any] | None:
+    """Return the one event that fills a row exactly as the writer writes it, else None."""
     try:
-        values = json.loads(b"[" + b",".join(rows) + b"]")
-    except (ValueError, RecursionError):
-        values = None
-    if isinstance(values, list) and len(values) == len(rows):
-        return values
-    return [_parse_row(row) for row in rows]
-
-
-def _parse_row(row: bytes) -> Any:
-    try:
-        return json.loads(row)
+        event, end = _decode(row)
     except (ValueError, RecursionError):
         return None
+    is_whole = end == len(row) and row.isascii() and type(event) is dict
+    if is_whole and type(event.get("n")) is int and type(event.get("event")) is str:
+        return event  # type: ignore[no-any-return]
+    return None
 
 
-def _is_event(value: Any) -> bool:
-    return type(value) is dict and type(value.get("n")) is int and type(value.get("event")) is str
+_decode = json.JSONDecoder().raw_decode  # half the time of `json.loads`
 
 
 def load_lines(path: Path) -> Lines:

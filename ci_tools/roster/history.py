@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
 from ci_tools.roster.explain import Ran
 
 _NOT_RUN = ("unaccounted", "skipped")

@@ -16,8 +16,9 @@ from ci_tools.running.job import JOB_VARIABLE
 
 TOOL_FOLDER = Path(__file__).resolve().parents[2]
 STACK_SECONDS = 1.0
-TERM_SECONDS = 5.0
-_DROPPED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONSAFEPATH", "PYTHONPATH", JOB_VARIABLE)
+TERM_SECONDS = 3.0  # less than who ends the supervisor waits, so that it can still write the end
+_DROPPED = ("PYTHONSAFEPATH", "PYTHONPATH", "PYTHONOPTIMIZE", "PYTHONWARNINGS", JOB_VARIABLE)
+_DROPPED_PREFIXES = ("PYTEST_", "_PYTEST_")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,7 @@ def start_child(
     """Start pytest on one file in a session of its own, its output going to `log`."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *_OPTIONS, path],
+            [sys.executable, "-m", "pytest", *_OPTIONS, f"--rootdir={Path.cwd()}", path],
             env=make_variables(os.environ, job_file),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -118,9 +119,13 @@ _OPTIONS = ("-p", "ci_tools.running.plugin", "-p", "no:cacheprovider", "--color=
 
 
 def make_variables(inherited: Mapping[str, str], job_file: Path) -> dict[str, str]:
-    """Return the variables of a test process: what could change the selection is left out."""
-    variables = {key: value for key, value in inherited.items() if key not in _DROPPED}
-    return variables | {
+    """Return the variables of a test process: what changes selection or asserts is left out."""
+    kept = {
+        key: value
+        for key, value in inherited.items()
+        if key not in _DROPPED and not key.startswith(_DROPPED_PREFIXES)
+    }
+    return kept | {
         JOB_VARIABLE: str(job_file),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": str(TOOL_FOLDER),

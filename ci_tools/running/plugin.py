@@ -168,7 +168,8 @@ def _describe(report: pytest.CollectReport | pytest.TestReport, root: Path) -> d
     elif longrepr is not None:
         crash = getattr(longrepr, "reprcrash", None)
         detail = str(longrepr)
-        fields["message"] = str(crash.message) if crash else _last_line(detail)
+        message = str(crash.message) if crash else _last_line(detail)
+        fields["message"] = message[:DETAIL_CHARACTERS]
         fields["detail"] = detail[-DETAIL_CHARACTERS:]
         fields |= _place(report, longrepr, root)
     context = getattr(report, "context", None)

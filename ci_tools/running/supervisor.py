@@ -6,6 +6,8 @@ prints is progress, what counts is in the journals.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -18,6 +20,7 @@ from types import FrameType
 from ci_tools.edges.machine import count_workers
 from ci_tools.edges.process import stop_group
 from ci_tools.errors import ExitCode
+from ci_tools.findings import flatten
 from ci_tools.records.layout import CHUNK_JOURNAL, JOURNALS, job_path, journal_path, log_path
 from ci_tools.records.lines import SCHEMA, LineWriter, load_lines
 from ci_tools.running.children import TOOL_FOLDER, Child, Ended, start_child
@@ -42,6 +45,7 @@ class Supervisor:
         self._is_red = False
         self._stop_signal: int | None = None
         self._capture: subprocess.Popen[bytes] | None = None
+        self._capture_deadline = 0.0
 
     def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         """Signal handler: end at the next turn of the loop, with every child accounted for."""
@@ -49,6 +53,12 @@ class Supervisor:
 
     def run(self) -> ExitCode:
         """Run every file; on a signal end what runs, name what did not, and keep the journals."""
+        try:
+            return self._work()
+        finally:
+            self._kill_what_runs()
+
+    def _work(self) -> ExitCode:
         (self._folder / JOURNALS).mkdir(exist_ok=True)
         self._writer.write(
             "chunk-start",
@@ -61,19 +71,20 @@ class Supervisor:
         )
         if not self._worklist.list_only:
             self._capture = self._start_capture()
-        while self._next < len(self._worklist.files) or self._running:
+        while self._next < len(self._worklist.files) or self._running or self._is_capturing():
             if self._stop_signal is not None:
                 return self._interrupt(self._stop_signal)
             self._fill()
             self._reap()
             time.sleep(POLL_SECONDS)
         if self._capture is not None:
-            self._end_capture(self._capture)
+            self._writer.write("environment-end", exit_code=self._capture.returncode)
         self._writer.write("chunk-finish", lines=self._writer.count + 1, time=time.time())
         return ExitCode.RED if self._is_red else ExitCode.GREEN
 
     def _start_capture(self) -> subprocess.Popen[bytes]:
         """Write the environment record beside the tests, in a process of its own."""
+        self._capture_deadline = time.monotonic() + CAPTURE_SECONDS
         with (self._folder / "environment.log").open("wb") as output:
             return subprocess.Popen(
                 [
@@ -90,13 +101,23 @@ class Supervisor:
                 start_new_session=True,
             )
 
-    def _end_capture(self, capture: subprocess.Popen[bytes]) -> None:
-        try:
-            code: int | None = capture.wait(timeout=CAPTURE_SECONDS)
-        except subprocess.TimeoutExpired:
-            stop_group(capture)
-            code = None
-        self._writer.write("environment-end", exit_code=code)
+    def _is_capturing(self) -> bool:
+        """Whether the environment is still being recorded; past its time that is ended."""
+        if self._capture is None or self._capture.poll() is not None:
+            return False
+        if time.monotonic() >= self._capture_deadline:
+            stop_group(self._capture)
+        return self._capture.poll() is None
+
+    def _kill_what_runs(self) -> None:
+        """Leave no process behind when an error, for instance a full disk, ended the work."""
+        processes = [child.process for child in self._running]
+        if self._capture is not None:
+            processes.append(self._capture)
+        for process in processes:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
 
     def _fill(self) -> None:
         while len(self._running) < self._workers and self._next < len(self._worklist.files):
@@ -155,22 +176,23 @@ class Supervisor:
         total = len(self._worklist.files)
         width = len(str(total))
         print(
-            f"[{self._done:{width}}/{total}] {child.path}  {counts or _how(ended)}"
+            f"[{self._done:{width}}/{total}] {flatten(child.path)}  {counts or _how(ended)}"
             f"  {ended.seconds:.1f} s  {ended.peak_bytes / 1e6:.0f} MB",
             flush=True,
         )
 
     def _interrupt(self, number: int) -> ExitCode:
-        if self._capture is not None:
-            stop_group(self._capture)
         for child in self._running:
             child.stop("interrupt", time.monotonic())
+        if self._capture is not None:
+            stop_group(self._capture)
         while self._running:
             self._reap()
             time.sleep(POLL_SECONDS)
         left = [file.path for file in self._worklist.files[self._next :]]
         self._writer.write("interrupted", signal=number, not_started=left, time=time.time())
-        print(f"interrupted; {len(left)} files were not started:", *left, sep="\n  ", flush=True)
+        names = map(flatten, left)
+        print(f"interrupted; {len(left)} files were not started:", *names, sep="\n  ", flush=True)
         return ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.INFRASTRUCTURE
 
 
@@ -200,7 +222,13 @@ def _how(ended: Ended) -> str:
 def main(arguments: list[str]) -> int:
     """Run the worklist in the folder named on the command line."""
     folder = Path(arguments[0]).resolve()
-    supervisor = Supervisor(folder, load_worklist(folder))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # progress ends no run, in any locale
+    try:
+        supervisor = Supervisor(folder, load_worklist(folder))
+    except FileExistsError:
+        print(f"{folder} holds the records of another run, and two must not mix", file=sys.stderr)
+        return ExitCode.INFRASTRUCTURE
     signal.signal(signal.SIGINT, supervisor.ask_to_stop)
     signal.signal(signal.SIGTERM, supervisor.ask_to_stop)
     return int(supervisor.run())

@@ -103,46 +103,52 @@ def _check_end(case: FileCase, events: Sequence[Mapping[str, Any]]) -> Iterator[
         return
     end = case.ends[0]
     finish = events[-1] if events and events[-1]["event"] == "finish" else None
-    culprit = find_unfinished(events)
-    during = f"during {culprit}" if culprit else _where_between(events, finish)
-    if end.get("ended_by") == "timeout":
-        yield _death(
-            case,
-            Kind.TIMEOUT,
-            f"{path} ran over its time limit after {end.get('seconds')} s, {during}; Python stacks "
-            f"are in {case.log}",
-            culprit,
-        )
-    elif end.get("ended_by") != "exit":
-        yield _infrastructure(case, "interrupted", f"{path} was ended by {end.get('ended_by')}")
-    elif isinstance(end.get("signal"), int):
-        yield _death(
-            case,
-            Kind.CRASH,
-            f"{path} died by {_signal_name(end['signal'])} {during}; the signal alone does not "
-            "prove a cause",
-            culprit,
-        )
-    elif finish is None:
-        yield _death(
-            case,
-            Kind.CRASH,
-            f"{path} exited with {end.get('exit_code')} without finishing, {during}: os._exit, "
-            "sys.exit or a native exit",
-            culprit,
-        )
-    elif finish.get("exit_status") != end.get("exit_code"):
-        yield _death(
-            case,
-            Kind.CRASH,
-            f"{path} finished with {finish.get('exit_status')} and exited with "
-            f"{end.get('exit_code')}: it died after the last test",
-            None,
-        )
+    if not _ended_well(end, finish):
+        yield _explain_end(case, end, finish, events)
     if finish is not None and finish.get("lines") != len(events):
         yield _infrastructure(
             case, "broken-journal", f"journal of {path} has {len(events)} lines, not what it says"
         )
+
+
+def _ended_well(end: Mapping[str, Any], finish: Mapping[str, Any] | None) -> bool:
+    is_own_end = end.get("ended_by") == "exit" and end.get("signal") is None
+    return is_own_end and finish is not None and finish.get("exit_status") == end.get("exit_code")
+
+
+def _explain_end(
+    case: FileCase,
+    end: Mapping[str, Any],
+    finish: Mapping[str, Any] | None,
+    events: Sequence[Mapping[str, Any]],
+) -> Finding:
+    path, kind = case.planned.path, Kind.CRASH
+    culprit = find_unfinished(events)
+    during = f"during {culprit}" if culprit else _where_between(events, finish)
+    if end.get("ended_by") == "timeout":
+        kind = Kind.TIMEOUT
+        message = (
+            f"{path} ran over its time limit after {end.get('seconds')} s, {during}; Python stacks "
+            f"are in {case.log}"
+        )
+    elif end.get("ended_by") != "exit":
+        return _infrastructure(case, "interrupted", f"{path} was ended by {end.get('ended_by')}")
+    elif isinstance(end.get("signal"), int):
+        message = (
+            f"{path} died by {_signal_name(end['signal'])} {during}; the signal alone does not "
+            "prove a cause"
+        )
+    elif finish is None:
+        message = (
+            f"{path} exited with {end.get('exit_code')} without finishing, {during}: os._exit, "
+            "sys.exit or a native exit"
+        )
+    else:
+        message = (
+            f"{path} finished with {finish.get('exit_status')} and exited with "
+            f"{end.get('exit_code')}: it died after the last test"
+        )
+    return _death(case, kind, message, culprit)
 
 
 def _where_between(events: Sequence[Mapping[str, Any]], finish: Mapping[str, Any] | None) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import stat
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 
 from ci_tools.errors import InfrastructureError, UsageError
 from ci_tools.image.check import ImageMismatchError
+from ci_tools.image.engines import images
 from ci_tools.image.engines.obtain import obtain_environment
 from ci_tools.image.identity import ENFORCED, LOCKFILE_LABEL, EnvironmentRequest
 from ci_tools.image.inputs import compute_inputs
@@ -24,7 +27,7 @@ from ci_tools.tree import Tree, find_tree
 DIGEST = "sha256:" + "0a" * 32
 PODMAN = """\
 #!{python} -S
-import json, os, pathlib, sys
+import json, os, pathlib, sys, time
 rules = json.loads(pathlib.Path({rules!r}).read_text())
 words = sys.argv[1:]
 with open({log!r}, "a") as log:
@@ -46,6 +49,10 @@ elif words[0] == "run":
     pathlib.Path(results, "answer").write_text(words[-1])
     print(json.dumps({{"python": "3.13", "results": "", "tree": True, "tree_writable": False,
                        "interfaces": ["lo"], "memory_limit": rules["limit"]}}))
+elif "127.0.0.1" in words[-1]:
+    print(rules["first_words"], flush=True)
+    time.sleep(rules["pull_seconds"])
+    sys.exit("Error: it took " + str(rules["pull_seconds"]))
 else:
     print("Trying", "Error: looking up the host: no such host", sep="\\n", file=sys.stderr)
     sys.exit(125)
@@ -86,8 +93,15 @@ class Machine:
         images: dict[str, object] | None = None,
         refused: dict[str, str] | None = None,
         limit: int | None = 512 * 1024**2,
+        pull: tuple[str, float] = ("", 0.0),
     ) -> None:
-        rules = {"images": images or {}, "refused": refused or {}, "limit": limit}
+        rules = {
+            "images": images or {},
+            "refused": refused or {},
+            "limit": limit,
+            "first_words": pull[0],
+            "pull_seconds": pull[1],
+        }
         self.rules.write_text(json.dumps(rules), encoding="utf-8")
 
     def write_lock(self, digest: str, inputs: str) -> None:
@@ -158,6 +172,45 @@ def test_a_base_out_of_reach_leads_to_the_lockfile_environment_at_once(machine: 
     assert "cannot pull docker.io/library/python@sha256:" in reasons["podman"]
     assert reasons["podman"].endswith("no such host")
     assert any(LOCKFILE_LABEL in line for line in machine.reports)
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """Return a port that takes no further connection and refuses none."""
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for client in (first, second):
+            client.setblocking(False)
+            client.connect_ex(listener.getsockname())
+        yield int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("first_words", "pull_seconds", "reason"),
+    [
+        pytest.param("Trying to pull", 300.0, "the registry does not answer", id="nothing begins"),
+        pytest.param("Copying blob x", 2.0, "it took 2.0", id="a mirror serves it"),
+    ],
+)
+def test_a_silent_registry_gets_a_moment_to_begin(
+    machine: Machine,
+    silent_port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    first_words: str,
+    pull_seconds: float,
+    reason: str,
+) -> None:
+    for name in ("CONNECT_SECONDS", "BEGIN_SECONDS"):
+        monkeypatch.setattr(images, name, 1.0)
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    machine.behave(pull=(first_words, pull_seconds))
+    request = replace(machine.request("podman"), base_image=f"127.0.0.1:{silent_port}/base")
+    began = time.monotonic()
+    with pytest.raises(InfrastructureError, match=reason):
+        obtain_environment(request)
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(

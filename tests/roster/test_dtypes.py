@@ -195,7 +195,8 @@ def test_integers_wrap_around(dtype: str, start: int, step: int, expected: int) 
 def test_integer_division_rounds_like_python(a: int, b: int) -> None:
     first, second = jnp.asarray(a, dtype="int32"), jnp.asarray(b, dtype="int32")
     assert (int(first // second), int(first % second)) == divmod(a, b)
-    assert (first / second).dtype == jnp.asarray(1.0).dtype
+    assert (first / second).dtype == np.float32
+    assert float(first / second) == a / b
 
 
 def test_sums_of_small_types_are_kept_wide_enough() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -160,19 +161,43 @@ def test_a_program_for_several_platforms_runs_here() -> None:
     assert value == pytest.approx(energy_in_numpy(vector(5)), rel=ROUNDING)
 
 
-def test_a_compiled_program_is_saved_and_loaded() -> None:
-    compiled = jax.jit(energy).lower(shaped(5)).compile()
-    payload, in_tree, out_tree = serialize_executable.serialize(compiled)
-    loaded = serialize_executable.deserialize_and_load(payload, in_tree, out_tree)
-    assert float(loaded(vector(5))) == float(compiled(vector(5)))
+class Saved(NamedTuple):
+    """A compiled program in a file, its argument, and what the process that saved it computed."""
+
+    path: Path
+    argument: np.ndarray
+    report: dict[str, Any]
+
+    def run(self, action: str) -> dict[str, Any]:
+        numbers = map(repr, self.argument.tolist())
+        return run_script(
+            "export_probe", action, str(self.path), *numbers, scratch=self.path.parent
+        )
 
 
-def test_a_fresh_process_runs_a_saved_program_without_compiling(tmp_path: Path) -> None:
-    x = vector(3)
-    compiled = jax.jit(energy).lower(shaped(3)).compile()
-    path = tmp_path / "program"
-    path.write_bytes(pickle.dumps(serialize_executable.serialize(compiled)))
-    report = run_script("export_probe", str(path), *map(repr, x.tolist()), scratch=tmp_path)
-    assert float.fromhex(report["result"]) == float(compiled(x))
-    assert report["compilations"] == 0
-    assert report["control"] > 0
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    unsaved = Saved(tmp_path_factory.mktemp("saved") / "program", vector(3), {})
+    return unsaved._replace(report=unsaved.run("save"))
+
+
+def test_a_saved_program_runs_here(saved: Saved) -> None:
+    payload, in_tree, out_tree = pickle.loads(saved.path.read_bytes())
+    program = serialize_executable.deserialize_and_load(payload, in_tree, out_tree)
+    value = float(program(saved.argument))
+    assert value.hex() == saved.report["result"]
+    assert value == pytest.approx(energy_in_numpy(saved.argument), rel=ROUNDING)
+
+
+def test_a_fresh_process_runs_a_saved_program_without_compiling(saved: Saved) -> None:
+    assert saved.report["compilations"] > 0
+    loaded = saved.run("load")
+    assert loaded["result"] == saved.report["result"]
+    assert loaded["compilations"] == 0
+    assert loaded["control"] > 0
+
+
+def test_a_saved_program_refuses_another_shape(saved: Saved) -> None:
+    program = serialize_executable.deserialize_and_load(*pickle.loads(saved.path.read_bytes()))
+    with pytest.raises(TypeError, match="Argument types differ"):
+        program(vector(4))

@@ -28,7 +28,7 @@ from ci_tools.verdict.decide import Demand, Verdict, decide
 from ci_tools.verdict.evidence import ChunkRecord, Evidence
 
 Event = dict[str, Any]
-Change = Callable[["Run"], None]
+Change = Callable[["Run"], object]
 
 IMAGE = ExpectedImage(name="ghcr.io/owner/gate", digest="sha256:" + "0a" * 32, inputs="1b" * 32)
 COMMIT = "c0ffee" + "0" * 34

@@ -1,4 +1,4 @@
-"""Property tests: the same examples on every run; `HYPOTHESIS_PROFILE=search` looks for new ones."""
+"""Property tests repeat their examples; `HYPOTHESIS_PROFILE=search` draws new and many more."""
 
 from __future__ import annotations
 

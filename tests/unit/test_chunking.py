@@ -22,9 +22,7 @@ def test_every_file_is_in_exactly_one_chunk(files: dict[str, int], limit: int) -
 
 
 @given(weights, limits)
-def test_the_limit_holds_for_all_but_a_single_large_file(
-    files: dict[str, int], limit: int
-) -> None:
+def test_the_limit_holds_for_all_but_a_single_large_file(files: dict[str, int], limit: int) -> None:
     for chunk in chunk_files(files, limit):
         assert sum(files[path] for path in chunk) <= limit or len(chunk) == 1
 

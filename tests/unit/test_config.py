@@ -41,7 +41,11 @@ def test_every_key_is_read() -> None:
         file_timeout_seconds=1.5, collect_timeout_seconds=2, tests_per_chunk=3, file_memory_bytes=4
     )
     (excluded,) = config.exclude
-    assert (excluded.path, excluded.kind, excluded.line) == ("tests/roster/test_old.py", "legacy", 11)
+    assert (excluded.path, excluded.kind, excluded.line) == (
+        "tests/roster/test_old.py",
+        "legacy",
+        11,
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +100,10 @@ def test_any_text_is_a_configuration_or_a_usage_error(text: str) -> None:
     try:
         parse_config(f"[tool.ci_tools]\n{text}")
     except UsageError as error:
-        assert error.path == "pyproject.toml"
+        place = error.path
+    else:
+        place = "pyproject.toml"
+    assert place == "pyproject.toml"
 
 
 def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path) -> None:

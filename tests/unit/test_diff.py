@@ -38,7 +38,9 @@ def test_what_moved() -> None:
 
 
 @given(lanes, lanes)
-def test_the_diff_turns_one_lock_into_the_other(base: dict[str, Lane], head: dict[str, Lane]) -> None:
+def test_the_diff_turns_one_lock_into_the_other(
+    base: dict[str, Lane], head: dict[str, Lane]
+) -> None:
     diff = diff_locks(make(base), make(head))
     result = dict(base)
     for _, test_id in diff.removed:

@@ -57,7 +57,11 @@ def test_an_error_says_what_where_and_how_to_mend_it(options: Any, text: str) ->
 
 
 def test_a_place_is_a_path_and_a_line() -> None:
-    assert [render_place(None, 3), render_place("a", None), render_place("a", 3)] == ["", "a", "a:3"]
+    assert [render_place(None, 3), render_place("a", None), render_place("a", 3)] == [
+        "",
+        "a",
+        "a:3",
+    ]
 
 
 @given(

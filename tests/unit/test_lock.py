@@ -68,7 +68,9 @@ def test_what_can_be_read_is_written_as_it_is(test_id: str) -> None:
     assert encode_id(test_id) == test_id
 
 
-@pytest.mark.parametrize("test_id", [" a", "a ", "a\n", "\0", '"a"', "\u202ea", "a\u200bb", "\ud800"])
+@pytest.mark.parametrize(
+    "test_id", [" a", "a ", "a\n", "\0", '"a"', "\u202ea", "a\u200bb", "\ud800"]
+)
 def test_what_cannot_be_seen_is_written_as_a_json_string(test_id: str) -> None:
     assert encode_id(test_id).startswith('"')
     assert encode_id(test_id).isascii()
@@ -105,7 +107,10 @@ def test_the_form_does_not_depend_on_the_version_of_unicode() -> None:
         ('gate "a.py::b"\n', [("roster/malformed-line", 1)]),
         ('gate "a.py::b\n', [("roster/malformed-line", 1)]),
         ('gate "a\\n" \n', [("roster/malformed-line", 1)]),
-        ("<<<<<<< ours\ngate a\n=======\n", [("roster/malformed-line", 1), ("roster/malformed-line", 3)]),
+        (
+            "<<<<<<< ours\ngate a\n=======\n",
+            [("roster/malformed-line", 1), ("roster/malformed-line", 3)],
+        ),
         ("\ufeffgate a\n", [("roster/malformed-line", 1)]),
     ],
 )

@@ -110,7 +110,9 @@ def test_a_label_is_in_the_headline_and_cannot_be_overlooked() -> None:
     for chunk in run.chunks.values():
         assert chunk.environment is not None
         chunk.environment["image"] |= {"kind": "lockfile", "label": "lockfile, not the image"}
-    assert render_headline(judge(run, is_blocking=False)).endswith(" in the lockfile, not the image")
+    assert render_headline(judge(run, is_blocking=False)).endswith(
+        " in the lockfile, not the image"
+    )
 
 
 @given(st.lists(findings, min_size=1, max_size=3))
@@ -179,7 +181,8 @@ def test_flat_text_is_one_line_that_can_be_encoded(text: str) -> None:
 
 
 WORDS = ["t.py::a", "t.py::a[x y]", "a[it's]", 'a["q"]', "a[$HOME `id`]", "a[\n]", "a[\t\\n']",
-         "a[é😀]", "a[\u2028]", "a[##[x]", "a[-k]", "a[::]", "a[;rm]", "a\\x41", "a[\x07]"]  # fmt: skip
+         "a[é😀]", "a[\u2028]", "a[##[x]", "a[-k]", "a[::]", "a[;rm]", "a\\x41",
+         "a[\x07]"]  # fmt: skip
 
 
 @pytest.mark.parametrize("word", WORDS)

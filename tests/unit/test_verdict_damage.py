@@ -181,7 +181,9 @@ def render_everything(verdict: Verdict) -> None:
 
 
 @settings(max_examples=150)
-@given(st.sampled_from(LINES), st.dictionaries(st.sampled_from(KEYS), values, min_size=1), st.data())
+@given(
+    st.sampled_from(LINES), st.dictionaries(st.sampled_from(KEYS), values, min_size=1), st.data()
+)
 def test_any_value_in_any_field_is_judged_and_never_breaks_the_tool(
     line: tuple[Place, int], fields: dict[str, Any], data: st.DataObject
 ) -> None:

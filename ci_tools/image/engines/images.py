@@ -113,9 +113,9 @@ def _pull(dialect: Dialect, reference: str, report: Callable[[str], None]) -> li
         try:
             stream(command, take, env=environment, timeout_seconds=BEGIN_SECONDS)
             return lines
-        except InfrastructureError:
+        except InfrastructureError as error:
             if not any(word in line for line in lines for word in BEGUN):
-                raise
+                raise InfrastructureError("the registry does not answer") from error
     stream(command, take, env=environment, timeout_seconds=PULL_SECONDS)
     return lines
 

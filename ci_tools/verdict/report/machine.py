@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 from ci_tools.roster.lock import file_of
@@ -74,17 +75,19 @@ def render_junit(verdict: Verdict) -> str:
 
 def _case(test_id: str, result: TestResult) -> str:
     path = file_of(test_id)
-    name = test_id[len(path) + 2 :] or test_id
-    head = (
-        f"<testcase classname={_attribute(path.removesuffix('.py').replace('/', '.'))}"
-        f" name={_attribute(name)} file={_attribute(path)} time="
-        f'"{result.seconds:.6f}"'
-    )
+    name = _attribute(test_id[len(path) + 2 :] or test_id)
+    head = f'<testcase {_place(path)} name={name} time="{result.seconds:.6f}"'
     if result.outcome.is_green:
         return f"{head}/>"
     tag = "failure" if result.outcome is Outcome.FAILED else "error"
     problem = _problem(tag, f"{result.outcome}: {result.message}", result.detail)
     return f"{head}>{problem}</testcase>"
+
+
+@lru_cache(maxsize=1)  # the cases of a file follow each other
+def _place(path: str) -> str:
+    class_name = path.removesuffix(".py").replace("/", ".")
+    return f"classname={_attribute(class_name)} file={_attribute(path)}"
 
 
 def _problem(tag: str, message: str, text: str) -> str:
