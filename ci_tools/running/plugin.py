@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from ci_tools.running.job import JOB_VARIABLE, Job, load_job
 
 DETAIL_CHARACTERS = 20_000
 STACK_SIGNAL = signal.SIGUSR1
+# Attributes of reports; a subtest's report is a copy of its test's and keeps them.
+_EXPECTED = "ci_tools_expected"
+_LINE = "ci_tools_line"
 
 
 class Journal:
@@ -93,19 +97,21 @@ class Journal:
         """Journal that a test starts: after a death the last start names the test."""
         self._writer.write("test-start", id=nodeid, time=time.time())
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Any:
-        """Attach whether an expected failure was declared strict."""
-        outcome = yield
-        report = outcome.get_result()
-        if hasattr(report, "wasxfail"):
-            report.ci_tools_strict = is_declared_strict(item, report.wasxfail)
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach how a failure was expected, and the line of the test that failed."""
+        report = yield
+        vars(report)[_EXPECTED] = find_expectation(item, call, report)
+        vars(report)[_LINE] = find_test_line(item, call)
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Journal a phase, or a subtest: those reports come through here as well."""
         fields = _describe(report, self._root)
         if hasattr(report, "wasxfail"):
-            fields["expected"] = "strict" if getattr(report, "ci_tools_strict", 0) else "loose"
+            fields["expected"] = getattr(report, _EXPECTED, None) or "loose"
             fields.setdefault("message", str(report.wasxfail))
         if is_subtest(report):
             self._writer.write("subtest", id=report.nodeid, outcome=report.outcome, **fields)
@@ -124,9 +130,9 @@ class Journal:
         self._writer.write("internal-error", detail=str(excrepr)[-DETAIL_CHARACTERS:])
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Remember how the session ended."""
-        self._exit_status = int(exitstatus)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Remember how the session ended, after every other hook had its say."""
+        self._exit_status = int(session.exitstatus)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
@@ -140,13 +146,34 @@ def is_subtest(report: pytest.TestReport) -> bool:
     return type(report).__name__.lower().startswith("subtest")
 
 
-def is_declared_strict(item: pytest.Item, reason: str) -> bool:
-    """Return whether every `xfail` mark of a test is strict; `pytest.xfail()` in a body is not."""
-    marks = list(item.iter_markers("xfail"))
-    if not marks or reason.startswith("reason: "):
-        return False
+def find_expectation(
+    item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+) -> str | None:
+    """Return how a test was expected to fail: `strict`, `loose`, `not-run`, or None.
+
+    `pytest.xfail()` in a body ends the test wherever it stands, so it is loose under any mark.
+    """
+    if not hasattr(report, "wasxfail"):
+        return None
+    if call.excinfo is not None and isinstance(call.excinfo.value, pytest.xfail.Exception):
+        return "not-run" if "[NOTRUN]" in str(report.wasxfail) else "loose"
     default = any(_ini(item.config, name) for name in ("strict_xfail", "xfail_strict", "strict"))
-    return all(bool(mark.kwargs.get("strict", default)) for mark in marks)
+    marks = list(item.iter_markers("xfail"))
+    is_strict = marks and all(bool(mark.kwargs.get("strict", default)) for mark in marks)
+    return "strict" if is_strict else "loose"
+
+
+def find_test_line(item: pytest.Item, call: pytest.CallInfo[None]) -> int | None:
+    """Return the line in the test function itself at which it failed, however deep it raised."""
+    if call.excinfo is None:
+        return None
+    name = getattr(item, "originalname", None) or item.name
+    lines = [
+        entry.lineno + 1
+        for entry in call.excinfo.traceback
+        if entry.name == name and Path(entry.path) == item.path
+    ]
+    return lines[-1] if lines else None
 
 
 def _ini(config: pytest.Config, name: str) -> bool:
@@ -174,13 +201,17 @@ def _describe(report: pytest.CollectReport | pytest.TestReport, root: Path) -> d
         fields |= _place(report, longrepr, root)
     context = getattr(report, "context", None)
     if context is not None:
-        fields["subtest"] = f"{context.msg or ''} {dict(context.kwargs) or ''}".strip()
+        values = (f"{key}={value}" for key, value in context.kwargs.items())
+        fields["subtest"] = " ".join([*([str(context.msg)] if context.msg else ()), *values])
     return fields
 
 
 def _place(report: Any, longrepr: Any, root: Path) -> dict[str, Any]:
-    """The line in the test file itself: where an annotation belongs, even when a helper raised."""
+    """The line in the test itself, or in its file: where an annotation belongs."""
     file = report.nodeid.partition("::")[0]
+    line = getattr(report, _LINE, None)
+    if line is not None:
+        return {"path": file, "line": line}
     entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", ())
     places = [entry.reprfileloc for entry in entries if getattr(entry, "reprfileloc", None)]
     for place in reversed(places):

@@ -19,7 +19,7 @@ from types import FrameType
 
 from ci_tools.edges.machine import count_workers
 from ci_tools.edges.process import stop_group
-from ci_tools.errors import ExitCode
+from ci_tools.errors import CiToolsError, ExitCode
 from ci_tools.findings import flatten
 from ci_tools.records.layout import CHUNK_JOURNAL, JOURNALS, job_path, journal_path, log_path
 from ci_tools.records.lines import SCHEMA, LineWriter, load_lines
@@ -229,6 +229,9 @@ def main(arguments: list[str]) -> int:
     except FileExistsError:
         print(f"{folder} holds the records of another run, and two must not mix", file=sys.stderr)
         return ExitCode.INFRASTRUCTURE
+    except CiToolsError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     signal.signal(signal.SIGINT, supervisor.ask_to_stop)
     signal.signal(signal.SIGTERM, supervisor.ask_to_stop)
     return int(supervisor.run())

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ci_tools.errors import UsageError
+
 WORKLIST = "worklist.json"
 
 
@@ -53,8 +55,19 @@ def write_worklist(folder: Path, worklist: Worklist) -> None:
 
 
 def load_worklist(folder: Path) -> Worklist:
-    """Return the worklist in a chunk's folder."""
-    data: Mapping[str, Any] = json.loads((folder / WORKLIST).read_text(encoding="utf-8"))
+    """Return the worklist in a chunk's folder; raise UsageError when there is none to use."""
+    path = folder / WORKLIST
+    try:
+        return _parse_worklist(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"the worklist cannot be used: {error!r}",
+            path=str(path),
+            fix="let `ci_tools run` or `make ci-local` start the chunk: they write it",
+        ) from error
+
+
+def _parse_worklist(data: Mapping[str, Any]) -> Worklist:
     files = tuple(
         WorkFile(path=row["path"], ids=None if row["ids"] is None else tuple(row["ids"]))
         for row in data["files"]

@@ -15,6 +15,7 @@ from ci_tools.planning.plan import PlannedFile
 from ci_tools.records.lines import SCHEMA, Lines
 from ci_tools.verdict.outcomes import Outcome, TestResult, find_outcomes, find_unfinished
 
+_USAGE_ERROR = 4  # pytest's own code for it
 LOCK_FIX = "make roster-lock, and commit the lock with the tests"
 
 
@@ -72,7 +73,9 @@ def _check_record(case: FileCase) -> Iterator[Finding]:
     """The journal is there, whole, and of this plan."""
     path = case.planned.path
     if case.journal is None:
-        yield _infrastructure(case, "missing-journal", f"{path} left no journal")
+        ends = [f"exit {end.get('exit_code')}, signal {end.get('signal')}" for end in case.ends]
+        how = f"{path} left no journal ({'; '.join(ends) or 'and no end'})"
+        yield _infrastructure(case, "missing-journal", how)
         return
     for problem in case.journal.problems:
         yield _infrastructure(case, "broken-journal", f"journal of {path}: {problem}")
@@ -103,7 +106,7 @@ def _check_end(case: FileCase, events: Sequence[Mapping[str, Any]]) -> Iterator[
         return
     end = case.ends[0]
     finish = events[-1] if events and events[-1]["event"] == "finish" else None
-    if not _ended_well(end, finish):
+    if not _ended_well(end, finish) and not _is_told(case, end, events):
         yield _explain_end(case, end, finish, events)
     if finish is not None and finish.get("lines") != len(events):
         yield _infrastructure(
@@ -114,6 +117,16 @@ def _check_end(case: FileCase, events: Sequence[Mapping[str, Any]]) -> Iterator[
 def _ended_well(end: Mapping[str, Any], finish: Mapping[str, Any] | None) -> bool:
     is_own_end = end.get("ended_by") == "exit" and end.get("signal") is None
     return is_own_end and finish is not None and finish.get("exit_status") == end.get("exit_code")
+
+
+def _is_told(case: FileCase, end: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a missing finish has its own finding: a refusal, or a journal that is not whole."""
+    if end.get("ended_by") != "exit" or end.get("signal") is not None:
+        return False
+    if case.journal is None or (events and case.journal.problems):
+        return True
+    is_refused = any(event["event"] == "refused" for event in events)
+    return is_refused and end.get("exit_code") == _USAGE_ERROR
 
 
 def _explain_end(

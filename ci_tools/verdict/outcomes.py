@@ -139,7 +139,7 @@ def _outcome_of(event: Mapping[str, Any]) -> Outcome:
     reported, expected = event.get("outcome"), event.get("expected")
     is_call = event.get("when", "call") == "call"
     if reported == "skipped":
-        if expected is None or str(event.get("message", "")).startswith("[NOTRUN]"):
+        if expected is None or expected == "not-run":
             return Outcome.SKIPPED
         return Outcome.XFAILED if expected == "strict" else Outcome.XFAILED_LOOSE
     if reported == "passed":

@@ -238,9 +238,7 @@ def test_an_interrupt_leaves_readable_records_and_no_process(
         process.kill()
         process.communicate()
     assert not Path(f"/proc/{child}").exists()
-    done = scratch.run(
-        "verdict", "--records", ".ci-tools/results/latest", "--results", "out"
-    )
+    done = scratch.run("verdict", "--records", ".ci-tools/results/latest", "--results", "out")
     assert done.returncode == 4
     rules = {finding["rule"] for finding in scratch.json("out/verdict.json")["findings"]}
     assert "record/interrupted" in rules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tomllib
 from pathlib import Path
@@ -13,8 +14,19 @@ from ci_tools.requirements.parse import normalise, parse_input
 ROOT = Path(__file__).resolve().parents[2]
 
 
+# What an outer make hands down, and what a runner sets: neither may change what make does here.
+OUTER = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHON", "ONLY", "ENGINE", "PACKAGE", "UPGRADE")
+
+
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if name not in OUTER}
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=ROOT,
+        env={**environment, "CI": "true", "CI_TOOLS": "outer"},
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.fixture

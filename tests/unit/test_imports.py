@@ -44,9 +44,14 @@ def imports_of(module: str, source: str) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
             yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func).rpartition(".")[2]:
-            if node.args and isinstance(node.args[0], ast.Constant):
-                yield node.lineno, str(node.args[0].value)
+        elif isinstance(node, ast.Call):
+            yield from ((node.lineno, name) for name in _imports_by_call(node))
+
+
+def _imports_by_call(node: ast.Call) -> Iterator[str]:
+    """What `__import__("x")` and `importlib.import_module("x")` name."""
+    if "import" in ast.unparse(node.func).rpartition(".")[2]:
+        yield from (str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant))
 
 
 def layer_of(module: str) -> tuple[int, str] | None:

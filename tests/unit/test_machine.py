@@ -87,7 +87,7 @@ def test_files_side_by_side_fit_cores_memory_and_work(
     files: int,
     expected: int,
 ) -> None:
-    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
     assert count_workers(per_file_mib * MIB, files) == expected
 
 

@@ -1,4 +1,4 @@
-"""What the machine gives the end-to-end tests: programs, ports, services and a clean environment."""
+"""What the machine gives the end-to-end tests: programs, ports, services, an environment."""
 
 from __future__ import annotations
 

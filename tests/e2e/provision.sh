@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what the end-to-end tests need from Debian's packages; needs root only where something
+# is missing. Engines are configured by the tests themselves, never machine-wide.
+set -euo pipefail
+
+need() {
+  local program=$1 package=$2
+  command -v "$program" >/dev/null || missing+=("$package")
+}
+
+missing=()
+need podman podman
+need buildah buildah
+need runc runc
+need skopeo skopeo
+need docker-registry docker-registry
+need mmdebstrap mmdebstrap
+need git git
+need node nodejs
+need npm npm
+
+if ((${#missing[@]} == 0)); then
+  echo "provision: everything is here"
+  exit 0
+fi
+echo "provision: installing ${missing[*]}"
+if ((EUID != 0)); then
+  echo "provision: run as root, or install: ${missing[*]}" >&2
+  exit 4
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
