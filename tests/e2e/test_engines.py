@@ -6,7 +6,6 @@ tree, and pulled into an empty store from there.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -15,7 +14,6 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,19 +22,12 @@ import pytest
 from ci_tools.errors import ExitCode
 from ci_tools.image.lock import load_image_lock, render_image_lock
 from ci_tools.tree import Tree
-from tests.e2e.support.containers import (
-    Store,
-    containers_in,
-    make_store,
-    serve_docker_api,
-    serve_registry,
-)
-from tests.e2e.support.images import publish_base, publish_gate, set_base, set_image
+from tests.e2e.support.containers import Store, containers_in
+from tests.e2e.support.world import World, copy_inputs
 
 ENGINES = ("podman", "docker")
 # Any user that is not the caller: containers must not depend on an entry in a password file.
 OTHER_USER = 54321
-COPIED = ("ci_tools", "containers", "requirements", "pyproject.toml", ".dockerignore")
 LOOK = """
 import json, os, socket, sys
 def attempt(act):
@@ -80,14 +71,12 @@ class Site:
         builder: The store that the image was built in.
         puller: A store that has only what was pulled.
         docker_host: The Docker API of the puller.
-        registry: `host:port`.
     """
 
     tree: Tree
     builder: Store
     puller: Store
     docker_host: str
-    registry: str
 
     def start(
         self,
@@ -126,45 +115,15 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def base_archive() -> Path:
-    archive = Path(__file__).resolve().parents[2] / ".ci-tools" / "cache" / "base-trixie.tar"
-    if not archive.exists():
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        part = archive.with_suffix(".part.tar")
-        packages = "--include=ca-certificates,python3,python3-venv,git"
-        subprocess.run(["mmdebstrap", "--variant=minbase", packages, "trixie", part], check=True)
-        part.replace(archive)
-    return archive
-
-
-@pytest.fixture(scope="module")
-def site(base_archive: Path) -> Iterator[Site]:
-    folder = Path(tempfile.mkdtemp(prefix="jax-gate-e2e-"))
-    folder.chmod(0o755)
-    source = Path(__file__).resolve().parents[2]
-    tree = Tree(folder / "tree")
-    tree.root.mkdir()
-    for name in COPIED:
-        path = source / name
-        copy = shutil.copytree if path.is_dir() else shutil.copy
-        copy(path, tree.root / name)
-    with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        port = stack.enter_context(serve_registry(folder / "registry"))
-        stores = {}
-        for name in ("builder", "puller"):
-            run_folder = folder / f"run-{name}"
-            run_folder.mkdir()
-            stores[name] = make_store(
-                folder / name, name=name, run_folder=run_folder, registry_port=port
-            )
-            stack.callback(stores[name].remove)
-        registry = f"127.0.0.1:{port}"
-        set_base(tree.root, publish_base(stores["builder"], base_archive, registry))
-        set_image(tree.root, publish_gate(stores["builder"], tree.root, registry))
-        host = stack.enter_context(serve_docker_api(stores["puller"], folder / "run-puller"))
-        Path(host.removeprefix("unix://")).chmod(0o666)
-        yield Site(tree=tree, docker_host=host, registry=registry, **stores)
+def site(world: World) -> Site:
+    tree = Tree(world.folder / "tree")
+    copy_inputs(tree.root)
+    world.pin(tree.root)
+    # Another user has to reach the daemon, as the docker group does.
+    Path(world.docker_host.removeprefix("unix://")).chmod(0o666)
+    return Site(
+        tree=tree, docker_host=world.docker_host, builder=world.builder, puller=world.puller
+    )
 
 
 def look(done: subprocess.CompletedProcess[str]) -> dict[str, object]:

@@ -7,26 +7,21 @@ when any of its jobs is.
 
 from __future__ import annotations
 
-import contextlib
+import json
+import re
 import shutil
-import tempfile
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import CACHE
-from tests.e2e.support.containers import (
-    containers_in,
-    make_store,
-    serve_docker_api,
-    serve_registry,
-)
-from tests.e2e.support.images import Published, publish_base, publish_gate, set_base, set_image
+from tests.e2e.support.images import Published
 from tests.e2e.support.machine import processes_naming
 from tests.e2e.support.scratch import Repository, copy_tree, start_history
 from tests.e2e.support.workflows import Runner, WorkflowRun, build_stand_ins
+from tests.e2e.support.world import CACHE, World
 
 TEST = "tests/roster/test_noise_floor.py"
 LOCK = "tests/roster/roster.lock"
@@ -51,34 +46,19 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(base_archive: Path) -> Iterator[Site]:
-    folder = Path(tempfile.mkdtemp(prefix="jax-gate-act-"))
-    with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        port = stack.enter_context(serve_registry(folder / "registry"))
-        stores = {}
-        for name in ("builder", "puller"):
-            run_folder = folder / f"run-{name}"
-            run_folder.mkdir()
-            stores[name] = make_store(
-                folder / name, name=name, run_folder=run_folder, registry_port=port
-            )
-            stack.callback(stores[name].remove)
-        repository = copy_tree(folder / "repository")
-        registry = f"127.0.0.1:{port}"
-        set_base(repository.root, publish_base(stores["builder"], base_archive, registry))
-        image = publish_gate(stores["builder"], repository.root, registry)
-        set_image(repository.root, image)
-        base = start_history(repository)
-        host = stack.enter_context(serve_docker_api(stores["puller"], folder / "run-puller"))
-        runner = Runner(
-            act=Path(str(shutil.which("act"))),
-            stand_ins=build_stand_ins(Path(__file__).parent / "actions", CACHE / "actions"),
-            environment=stores["puller"].environment | {"DOCKER_HOST": host},
-            work=folder,
-        )
-        yield Site(repository=repository, base=base, image=image, runner=runner, folder=folder)
-        assert containers_in(stores["puller"]) == []
+def site(world: World) -> Site:
+    folder = world.folder / "act"
+    folder.mkdir()
+    repository = copy_tree(folder / "repository")
+    world.pin(repository.root)
+    runner = Runner(
+        act=Path(str(shutil.which("act"))),
+        stand_ins=build_stand_ins(Path(__file__).parent / "actions", CACHE / "actions"),
+        environment=world.puller.environment | {"DOCKER_HOST": world.docker_host},
+        work=folder,
+    )
+    base = start_history(repository)
+    return Site(repository=repository, base=base, image=world.image, runner=runner, folder=folder)
 
 
 @pytest.fixture(autouse=True)
@@ -121,29 +101,52 @@ def add_to_first_test(branch: Repository, line: str) -> str:
     return "test_" + head.partition("(")[0]
 
 
+def test_a_failing_test_is_annotated_and_can_be_repeated(site: Site) -> None:
+    branch = site.branch("failing")
+    name = add_to_first_test(branch, "raise AssertionError('broken on purpose')")
+    run = site.pull_request(branch)
+    assert (run.code != 0, run.jobs["plan"], run.jobs["gate"]) == (True, "success", "failure")
+    failed = [finding for finding in run.verdict()["findings"] if finding["rule"] == "test/failed"]
+    line = branch.read(TEST).splitlines().index("    raise AssertionError('broken on purpose')") + 1
+    assert {(finding["path"], finding["line"]) for finding in failed} == {(TEST, line)}
+    assert f"::error file={TEST},line={line}," in run.text
+    summary = run.artifact("verdict", "summary.md")
+    assert "## ❌ RED (test)" in summary
+    assert "broken on purpose" in summary
+    command = re.findall(rf"ONLY=\S*{name}\S* make ci-local", summary)[0]
+    repeated = subprocess.run(
+        ["sh", "-c", command],
+        cwd=branch.root,
+        env=dict(site.runner.environment),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    verdict = json.loads(branch.read(".ci-tools/results/latest/verdict.json"))
+    assert repeated.returncode != 0
+    assert (verdict["conclusion"], verdict["is_gate"]) == ("partial-red", False)
+    assert verdict["environment"]["digest"] == site.image.digest
+    assert [finding["test_id"] for finding in verdict["findings"]] == [failed[0]["test_id"]]
+
+
 @pytest.mark.parametrize(
     ("line", "rule", "words"),
     [
-        ("raise AssertionError('broken on purpose')", "test/failed", "broken on purpose"),
         ("__import__('pytest').skip('not today')", "roster/skipped", "a skip asserts nothing"),
         ("__import__('os')._exit(0)", "death/crash", "exited with 0 without finishing"),
     ],
-    ids=["failing", "skipped", "os-exit"],
+    ids=["skipped", "os-exit"],
 )
 def test_a_test_that_does_not_pass_is_red(site: Site, line: str, rule: str, words: str) -> None:
     branch = site.branch(rule.replace("/", "-"))
     name = add_to_first_test(branch, line)
     run = site.pull_request(branch)
-    assert run.code != 0
-    assert (run.jobs["plan"], run.jobs["gate"]) == ("success", "failure"), run.text[-4000:]
+    assert (run.code != 0, run.jobs["plan"], run.jobs["gate"]) == (True, "success", "failure")
     assert rule in rules_of(run)
-    summary = run.artifact("verdict", "summary.md")
+    summary = run.artifact("verdict", "summary.md").replace("\\_", "_")
     assert "## ❌ RED" in summary
-    assert name.replace("_", "\\_") in summary or name in summary
-    assert words in summary.replace("\\_", "_")
-    if rule == "test/failed":
-        assert f"::error file={TEST},line=" in run.text or f"file={TEST}" in run.text
-        assert f"ONLY={TEST}::{name}" in summary
+    assert name in summary
+    assert words in summary
 
 
 def test_a_vanished_test_is_named(site: Site) -> None:

@@ -27,11 +27,14 @@ lock_type = "file"
 events_logger = "file"
 tmp_dir = "{run}/libpod"
 """
+# With a longer path podman runs, but what it starts at a container's end does not: every run then
+# waits twenty seconds for it.
+LONGEST_RUN_ROOT = 50
 STORE_TEXT = """\
 [storage]
 driver = "overlay"
 graphroot = "{store}"
-runroot = "{run}/containers-{name}"
+runroot = "{run}/c"
 [storage.options.overlay]
 skip_mount_home = "true"
 """
@@ -74,10 +77,16 @@ class Store:
 
 
 def make_store(folder: Path, *, name: str, run_folder: Path, registry_port: int) -> Store:
-    """Return a store in `folder` that knows the registry, without using it yet."""
+    """Return a store in `folder` that knows the registry, without using it yet.
+
+    Raises:
+        RuntimeError: The run folder's path is too long for podman.
+    """
+    if len(f"{run_folder}/c") > LONGEST_RUN_ROOT:
+        raise RuntimeError(f"{run_folder}/c is too long for podman\n  fix: set TMPDIR to /tmp")
     texts = {
         "CONTAINERS_CONF": ENGINE_TEXT.format(run=run_folder),
-        "CONTAINERS_STORAGE_CONF": STORE_TEXT.format(store=folder, run=run_folder, name=name),
+        "CONTAINERS_STORAGE_CONF": STORE_TEXT.format(store=folder, run=run_folder),
         "CONTAINERS_REGISTRIES_CONF": REGISTRIES_TEXT.format(port=registry_port),
     }
     environment = clean_environment()

@@ -33,7 +33,7 @@ class Repository:
         """Return a clone on a branch of its own."""
         run(["git", "clone", "-q", self.root, folder])
         clone = Repository(folder)
-        clone.git("checkout", "-q", "-b", "change")
+        clone.git("checkout", "-q", "-B", "change")
         return clone
 
     def read(self, path: str) -> str:
