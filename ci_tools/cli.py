@@ -21,7 +21,7 @@ from ci_tools.errors import CiToolsError, ExitCode
 FAMILIES = (
     "ci_tools.commands.lanes",
     "ci_tools.commands.roster",
-    "ci_tools.image.commands",
+    "ci_tools.commands.image",
     "ci_tools.commands.requirements",
     "ci_tools.commands.provision",
 )

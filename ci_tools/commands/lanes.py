@@ -19,7 +19,8 @@ from ci_tools.lanes.conclude import conclude
 from ci_tools.lanes.local import LocalRequest, label_lines, plan_locally, run_local
 from ci_tools.lanes.preflight import finding_of, load_roster_input, run_preflight, write_preflight
 from ci_tools.lanes.request import make_environment_request
-from ci_tools.planning.plan import Plan, load_plan, render_matrix, render_plan
+from ci_tools.planning.format import load_plan, render_matrix, render_plan
+from ci_tools.planning.plan import Plan
 from ci_tools.records.layout import PLAN, PREFLIGHT
 from ci_tools.tree import Tree, find_tree
 from ci_tools.verdict.decide import Demand

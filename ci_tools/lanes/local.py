@@ -23,7 +23,9 @@ from ci_tools.lanes.preflight import (
     run_preflight,
     write_preflight,
 )
-from ci_tools.planning.plan import Plan, PlanRequest, make_plan, render_plan
+from ci_tools.planning.format import render_plan
+from ci_tools.planning.making import make_plan
+from ci_tools.planning.plan import Plan, PlanRequest
 from ci_tools.records.layout import PLAN, PREFLIGHT
 from ci_tools.roster.lock import Lane, RosterLock
 from ci_tools.roster.selection import is_selected

@@ -8,12 +8,20 @@ open, never guessed: collection in the lane decides it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from ci_tools.roster.exclusion import MARKER, Exclusion
-
-_FIELDS = ("kind", "reason", "owner", "review_by", "needs")
+from ci_tools.roster.exclusion import Exclusion
+from ci_tools.roster.marks import as_call, is_called, is_mark, read_exclusion
+from ci_tools.roster.syntax import (
+    assignment,
+    binds_tests,
+    blocks,
+    bound_names,
+    is_fixture,
+    last_name,
+    refuses_collection,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +98,8 @@ class _Reader:
         self._collect_aliases()
         mark = self._mark_in_assignments(self.module.body)
         self._visit_body(self.module.body, prefix="", inherited=None, certain=True)
-        marks = [node for node in ast.walk(self.module) if _is_mark(node)]
-        calls = [_as_call(node) for node in marks if not _is_called(node, marks)]
+        marks = [node for node in ast.walk(self.module) if is_mark(node)]
+        calls = [as_call(node) for node in marks if not is_called(node, marks)]
         return FileFacts(
             path=self.path,
             module_exclusion=None if mark is None else read_exclusion(mark),
@@ -102,13 +110,13 @@ class _Reader:
             or self._uses_alias_inside_arguments(),
             is_open=self.is_open,
             open_classes=frozenset(self.open_classes),
-            bound_names=frozenset(_bound_names(self.module.body)),
+            bound_names=frozenset(bound_names(self.module.body)),
         )
 
     def _collect_aliases(self) -> None:
         for node in ast.walk(self.module):
-            if isinstance(node, ast.Assign) and _is_mark(node.value):
-                call = _as_call(node.value)
+            if isinstance(node, ast.Assign) and is_mark(node.value):
+                call = as_call(node.value)
                 for target in node.targets:
                     if isinstance(target, ast.Name) and target.id != "pytestmark":
                         self.aliases[target.id] = call
@@ -129,8 +137,8 @@ class _Reader:
             return self.aliases.get(node.id)
         if isinstance(node, ast.List | ast.Tuple):
             return next((m for m in map(self._mark_of, node.elts) if m is not None), None)
-        if _is_mark(node):
-            call = _as_call(node)
+        if is_mark(node):
+            call = as_call(node)
             self.attached.add(id(call))
             return call
         return None
@@ -138,7 +146,7 @@ class _Reader:
     def _mark_in_assignments(self, body: Iterable[ast.stmt]) -> ast.Call | None:
         found = None
         for node in body:
-            value, targets = _assignment(node)
+            value, targets = assignment(node)
             if value is not None and "pytestmark" in targets:
                 found = self._mark_of(value) or found
         return found
@@ -156,10 +164,10 @@ class _Reader:
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 names = [alias.asname or alias.name for alias in node.names]
                 self.is_open |= any(name.startswith(("test", "Test")) for name in names)
-            elif _binds_tests(node):
+            elif binds_tests(node):
                 self.is_open = True
             else:
-                for inner in _blocks(node):
+                for inner in blocks(node):
                     self._visit_body(inner, prefix=prefix, inherited=inherited, certain=False)
 
     def _visit_function(
@@ -171,7 +179,7 @@ class _Reader:
     ) -> None:
         if node.name == "pytest_generate_tests":
             self.is_open = True
-        if not node.name.startswith("test") or _is_fixture(node):
+        if not node.name.startswith("test") or is_fixture(node):
             return
         mark = self._mark_of_decorators(node.decorator_list)
         name = prefix + node.name
@@ -187,14 +195,14 @@ class _Reader:
     def _visit_class(
         self, node: ast.ClassDef, prefix: str, inherited: Exclusion | None, certain: bool
     ) -> None:
-        is_unittest = any(_last_name(base).endswith("TestCase") for base in node.bases)
-        has_bases = any(_last_name(base) != "object" for base in node.bases)
+        is_unittest = any(last_name(base).endswith("TestCase") for base in node.bases)
+        has_bases = any(last_name(base) != "object" for base in node.bases)
         if has_bases or node.decorator_list or node.keywords:
             self.open_classes.add(prefix + node.name)
         if not (node.name.startswith("Test") or is_unittest):
             self.is_open |= has_bases  # a base with another name can still be a TestCase
             return
-        if _refuses_collection(node, is_unittest):
+        if refuses_collection(node, is_unittest):
             return
         mark = self._mark_of_decorators(node.decorator_list) or self._mark_in_assignments(node.body)
         self._visit_body(
@@ -207,131 +215,3 @@ class _Reader:
     def _mark_of_decorators(self, decorators: Iterable[ast.expr]) -> ast.Call | None:
         marks = [self._mark_of(decorator) for decorator in decorators]
         return next((mark for mark in marks if mark is not None), None)
-
-
-def read_exclusion(call: ast.Call) -> Exclusion:
-    """Return the exclusion that a call of the mark writes down; bad arguments become problems."""
-    values: dict[str, object] = {}
-    problems: list[str] = []
-    named = [("kind", call.args[0])] if call.args else []
-    named += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
-    if len(call.args) > 1:
-        problems.append("only the kind is positional; name the other arguments")
-    for name, node in named:
-        if name not in _FIELDS:
-            problems.append(f"unknown argument {name!r}; known are {', '.join(_FIELDS)}")
-            continue
-        try:
-            values[name] = ast.literal_eval(node)
-        except (ValueError, TypeError, MemoryError, RecursionError):
-            problems.append(f"argument {name!r} is no literal, so it cannot be read without import")
-    needs = values.pop("needs", ())
-    problems += [f"{name} must be a string" for name, v in values.items() if type(v) is not str]
-    if not isinstance(needs, list | tuple) or not all(isinstance(n, str) for n in needs):
-        problems.append('needs must be a list of package names such as ["flowmc"]')
-        needs = ()
-    whole = Exclusion(
-        kind=str(values.get("kind", "")),
-        reason=str(values.get("reason", "")),
-        owner=str(values.get("owner", "")),
-        review_by=str(values.get("review_by", "")),
-        needs=tuple(needs),
-    )
-    return replace(whole, problems=tuple(problems))
-
-
-def _is_mark(node: ast.AST) -> bool:
-    """Whether a node is `pytest.mark.excluded`, `mark.excluded`, or a call of it."""
-    target = node.func if isinstance(node, ast.Call) else node
-    return (
-        isinstance(target, ast.Attribute)
-        and target.attr == MARKER
-        and _last_name(target.value) == "mark"
-    )
-
-
-def _is_called(node: ast.AST, marks: Iterable[ast.AST]) -> bool:
-    return any(isinstance(mark, ast.Call) and mark.func is node for mark in marks)
-
-
-def _as_call(node: ast.AST) -> ast.Call:
-    if isinstance(node, ast.Call):
-        return node
-    assert isinstance(node, ast.Attribute)
-    call = getattr(node, "_ci_tools_call", None)
-    if not isinstance(call, ast.Call):
-        call = ast.copy_location(ast.Call(func=node, args=[], keywords=[]), node)
-        node._ci_tools_call = call  # type: ignore[attr-defined]
-    return call
-
-
-def _last_name(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _assignment(node: ast.stmt) -> tuple[ast.expr | None, set[str]]:
-    if isinstance(node, ast.Assign):
-        return node.value, {name for target in node.targets for name in _target_names(target)}
-    if isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
-        return node.value, set(_target_names(node.target))
-    return None, set()
-
-
-def _target_names(node: ast.expr) -> Iterator[str]:
-    if isinstance(node, ast.Name):
-        yield node.id
-    elif isinstance(node, ast.Tuple | ast.List):
-        for element in node.elts:
-            yield from _target_names(element)
-    elif isinstance(node, ast.Subscript) and _last_name(node.value) == "":
-        yield "*"  # globals()[name] = ...
-
-
-def _binds_tests(node: ast.stmt) -> bool:
-    value, names = _assignment(node)
-    return value is not None and any(
-        name == "*" or (name.startswith(("test", "Test")) and name != "testpaths") for name in names
-    )
-
-
-def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The statement lists inside an `if`, `try`, `with`, `for`, `while` or `match`."""
-    for name in ("body", "orelse", "finalbody"):
-        inner = getattr(node, name, None)
-        if inner:
-            yield inner
-    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        yield part.body
-
-
-def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    targets = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-    return any(_last_name(target) == "fixture" for target in targets)
-
-
-def _refuses_collection(node: ast.ClassDef, is_unittest: bool) -> bool:
-    for part in node.body:
-        value, names = _assignment(part)
-        if "__test__" in names and isinstance(value, ast.Constant) and value.value is False:
-            return True
-        has_constructor = isinstance(part, ast.FunctionDef) and part.name in (
-            "__init__",
-            "__new__",
-        )
-        if has_constructor and not is_unittest:
-            return True
-    return False
-
-
-def _bound_names(body: Iterable[ast.stmt]) -> Iterator[str]:
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (alias.asname or alias.name for alias in node.names)
-        else:
-            yield from _assignment(node)[1]
-            for inner in _blocks(node):
-                yield from _bound_names(inner)

@@ -11,8 +11,9 @@ from ci_tools.findings import Finding, Kind
 from ci_tools.planning.plan import Plan, PlannedChunk, Scope
 from ci_tools.records.layout import log_path
 from ci_tools.records.lines import SCHEMA
+from ci_tools.verdict.case import FileCase
 from ci_tools.verdict.evidence import ChunkRecord, Evidence
-from ci_tools.verdict.files import FileCase, FileVerdict, judge_file
+from ci_tools.verdict.files import FileVerdict, judge_file
 from ci_tools.verdict.outcomes import Outcome, TestResult
 
 RERUN = "run the lane again; if it repeats, read the chunk job's log"

@@ -15,7 +15,8 @@ from typing import Any
 
 from ci_tools.errors import CiToolsError
 from ci_tools.findings import Finding, Kind, parse_finding
-from ci_tools.planning.plan import Plan, parse_plan
+from ci_tools.planning.format import parse_plan
+from ci_tools.planning.plan import Plan
 from ci_tools.records.layout import (
     CHUNK_JOURNAL,
     ENVIRONMENT,

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ci_tools.planning.plan import Plan, make_plan, render_plan
+from ci_tools.planning.format import render_plan
+from ci_tools.planning.making import make_plan
+from ci_tools.planning.plan import Plan
 from ci_tools.records.layout import (
     CHUNK_JOURNAL,
     LAUNCH,

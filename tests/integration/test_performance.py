@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ci_tools.lanes.conclude import write_verdict
-from ci_tools.planning.plan import make_plan, parse_plan, render_plan, to_json
+from ci_tools.planning.format import parse_plan, render_plan, to_json
+from ci_tools.planning.making import make_plan
 from ci_tools.roster.lock import Lane, LockLine, parse_roster_lock, render_roster_lock
 from ci_tools.verdict.decide import Demand, decide
 from ci_tools.verdict.evidence import load_evidence

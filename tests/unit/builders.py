@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ci_tools.findings import Finding
-from ci_tools.planning.plan import ExpectedImage, Plan, PlanRequest, make_plan, render_plan
+from ci_tools.planning.format import render_plan
+from ci_tools.planning.making import make_plan
+from ci_tools.planning.plan import ExpectedImage, Plan, PlanRequest
 from ci_tools.records.layout import (
     CHUNK_JOURNAL,
     ENVIRONMENT,

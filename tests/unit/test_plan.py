@@ -11,16 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_tools.errors import IncompleteError, UsageError
-from ci_tools.planning.plan import (
-    Plan,
-    Scope,
-    load_plan,
-    make_plan,
-    parse_plan,
-    render_matrix,
-    render_plan,
-    to_json,
-)
+from ci_tools.planning.format import load_plan, parse_plan, render_matrix, render_plan, to_json
+from ci_tools.planning.making import make_plan
+from ci_tools.planning.plan import Plan, Scope
 from ci_tools.roster.lock import Lane, RosterLock
 from tests.unit.builders import A, B, C, make_lock, make_request, make_run
 

@@ -9,7 +9,8 @@ import pytest
 
 from ci_tools.errors import ExitCode
 from ci_tools.findings import Finding, Kind
-from ci_tools.planning.plan import Plan, make_plan
+from ci_tools.planning.making import make_plan
+from ci_tools.planning.plan import Plan
 from ci_tools.verdict.outcomes import Outcome
 from tests.unit.builders import (
     EXCLUDED,

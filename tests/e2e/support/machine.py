@@ -92,6 +92,7 @@ def serve(
     with log.open("wb") as output:
         child = subprocess.Popen(
             [str(part) for part in argv],
+            cwd=log.parent,  # where conmon notes that it ran out of memory
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=output,
