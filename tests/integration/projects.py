@@ -9,11 +9,10 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -182,25 +181,3 @@ def make_project(folder: Path) -> Project:
 
 def events_of(lines: Lines, name: str) -> list[Mapping[str, Any]]:
     return [event for event in lines.events if event["event"] == name]
-
-
-def wait_until(holds: Callable[[], object], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """End a process that a failing test may have left."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)

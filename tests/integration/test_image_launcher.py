@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from ci_tools.image.engines.inside import launcher_arguments, program_text
 from ci_tools.image.engines.venv import VenvEnvironment, find_network_mode, try_network_mode
 from ci_tools.image.execute import new_launch_name, run_inside
 from ci_tools.image.identity import ENFORCED, EnvironmentIdentity, Launch
+from tests.integration.processes import is_alive, wait_until
 
 IDENTITY = EnvironmentIdentity(
     engine="venv",
@@ -221,18 +220,3 @@ def test_an_attached_command_keeps_its_two_streams(
     assert capfd.readouterr() == ("out\n", "err\n")
     with pytest.raises(InfrastructureError, match="cannot start no-such-program"):
         attach(["no-such-program"], cwd=tmp_path, env=dict(os.environ))
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

@@ -12,14 +12,8 @@ from ci_tools.errors import ExitCode
 from ci_tools.planning.plan import Plan
 from ci_tools.records.layout import CHUNK_JOURNAL
 from ci_tools.running.worklist import write_worklist
-from tests.integration.projects import (
-    ONE_AT_A_TIME,
-    Project,
-    end,
-    events_of,
-    is_alive,
-    wait_until,
-)
+from tests.integration.processes import end, is_alive, wait_until
+from tests.integration.projects import ONE_AT_A_TIME, Project, events_of
 
 FIRST, SECOND, THIRD = (f"tests/roster/test_{name}.py" for name in "abc")
 STAYS = """\
