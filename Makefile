@@ -7,7 +7,7 @@ CI_TOOLS = $(if $(shell $(PYTHON) -c '$(NEWER)' && echo yes),,$(error \
 	$(PYTHON) is missing or older than Python 3.11: name a newer one, make PYTHON=python3.13 ...))$(PYTHON) -m ci_tools
 .DEFAULT_GOAL := help
 unexport CI_TOOLS
-.PHONY: help ci-local test lint typecheck e2e lock roster-lock roster-check image-build \
+.PHONY: help ci-local test lint typecheck e2e e2e-programs lock roster-lock roster-check image-build \
 	image-check clean
 
 ##@ Main
@@ -21,8 +21,10 @@ lint: ## Run every linter and mypy --strict
 	@$(CI_TOOLS) with lint -- python -m ci_tools.devtools.lint
 typecheck: ## Check the types of ci_tools and its tests
 	@$(CI_TOOLS) with lint -- python -m mypy --strict ci_tools tests/unit tests/integration tests/e2e
-e2e: ## Run the lanes for real: podman, a loopback registry, act (installs system packages)
+e2e: e2e-programs ## Run the lanes for real: podman, a registry, act (installs Debian packages)
 	@$(CI_TOOLS) with e2e -- python -m pytest -q tests/e2e
+e2e-programs:
+	@bash tests/e2e/provision.sh
 
 ##@ Lockfiles, roster, image
 lock: ## Compile requirements/*.in to hashed locks (PACKAGE=jax upgrades one, UPGRADE=1 all)

@@ -24,6 +24,7 @@ FAMILIES = (
     "ci_tools.commands.image",
     "ci_tools.commands.requirements",
     "ci_tools.commands.provision",
+    "ci_tools.commands.jobs",
 )
 
 

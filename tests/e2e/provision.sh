@@ -18,16 +18,21 @@ need mmdebstrap mmdebstrap
 need git git
 need node nodejs
 need npm npm
+# What mmdebstrap checks Debian's release with; Debian itself has it.
+[[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || missing+=(debian-archive-keyring)
 
 if ((${#missing[@]} == 0)); then
   echo "provision: everything is here"
   exit 0
 fi
 echo "provision: installing ${missing[*]}"
+as_root=(env DEBIAN_FRONTEND=noninteractive)
 if ((EUID != 0)); then
-  echo "provision: run as root, or install: ${missing[*]}" >&2
-  exit 4
+  if ! sudo -n true 2>/dev/null; then
+    echo "provision: run as root once, or install: ${missing[*]}" >&2
+    exit 4
+  fi
+  as_root=(sudo -n "${as_root[@]}")
 fi
-export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
