@@ -6,6 +6,7 @@ Each family of commands registers itself; nothing is decided here.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import signal
@@ -18,6 +19,21 @@ from types import FrameType
 from ci_tools import __version__
 from ci_tools.errors import CiToolsError, ExitCode
 
+# What a command cannot mend: the disk, the rights, and the limits of the machine.
+MACHINE_ERRORS = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+MACHINE_FIX = "make room, or run as a user who may write there, and run the command again"
 FAMILIES = (
     "ci_tools.commands.lanes",
     "ci_tools.commands.roster",
@@ -62,10 +78,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.INFRASTRUCTURE)
+    except (OSError, MemoryError) as error:
+        if not is_of_the_machine(error):
+            return _report_bug()
+        print(f"error: {error}\n  fix: {MACHINE_FIX}", file=sys.stderr)
+        return int(ExitCode.INFRASTRUCTURE)
     except Exception:
-        traceback.print_exc()
-        print("this is a bug in ci_tools: please report it with the lines above", file=sys.stderr)
-        return int(ExitCode.BUG)
+        return _report_bug()
+
+
+def _report_bug() -> int:
+    traceback.print_exc()
+    print("this is a bug in ci_tools: please report it with the lines above", file=sys.stderr)
+    return int(ExitCode.BUG)
+
+
+def is_of_the_machine(error: Exception) -> bool:
+    """Return whether an error is the machine's: no room, no right, no memory."""
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) in MACHINE_ERRORS
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

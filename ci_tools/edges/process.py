@@ -106,8 +106,9 @@ def stream(
         timer.start()
     try:
         assert child.stdout is not None
-        for line in child.stdout:
-            on_line(line.rstrip("\n"))
+        with child.stdout:
+            for line in child.stdout:
+                on_line(line.rstrip("\n"))
         code = child.wait()
     except BaseException:
         stop_group(child)

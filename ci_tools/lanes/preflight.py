@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_tools.config import Config
+from ci_tools.config import Config, parse_config
 from ci_tools.edges import git
 from ci_tools.environment.capture import parse_hashes
-from ci_tools.errors import CiToolsError, InfrastructureError
+from ci_tools.errors import CiToolsError, InfrastructureError, UsageError
 from ci_tools.findings import Finding, Kind
 from ci_tools.image.check import check_image
 from ci_tools.image.inputs import compute_inputs
@@ -151,11 +151,25 @@ def _check_removals(tree: Tree, config: Config, base: str) -> list[Finding]:
 
 
 def load_diff(tree: Tree, config: Config, revision: str) -> RosterDiff:
-    """Return what moved between the lock at a revision and the lock in the tree."""
-    before = git.file_at(tree.root, revision, config.roster_lock)
-    base_lock, _ = parse_roster_lock(before or "", config.roster_lock)
+    """Return what moved between the lock at a revision and the lock in the tree.
+
+    The old lock is where the revision's own configuration says: a roster that moved, or that the
+    configuration no longer names, has lost its tests like any other.
+    """
+    path = _roster_lock_at(tree, revision) or config.roster_lock
+    before = git.file_at(tree.root, revision, path)
+    base_lock, _ = parse_roster_lock(before or "", path)
     head_lock, _ = load_roster_lock(tree, config.roster_lock)
     return diff_locks(base_lock, head_lock)
+
+
+def _roster_lock_at(tree: Tree, revision: str) -> str | None:
+    """Where a revision keeps its roster lock; None where its configuration cannot be read."""
+    text = git.file_at(tree.root, revision, "pyproject.toml")
+    try:
+        return parse_config(text).roster_lock if text is not None else None
+    except UsageError:
+        return None
 
 
 def write_preflight(path: Path, preflight: Preflight) -> None:

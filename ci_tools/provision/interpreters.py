@@ -55,8 +55,11 @@ def find_candidates(version: str, variables: Mapping[str, str], state: Path) -> 
 
 
 def _newest_first(folder: Path, version: str) -> list[Path]:
-    found = sorted(folder.glob(f"*{version}*/bin/python{version}"), key=_patch_key, reverse=True)
-    return [path for path in found if path.is_file()]
+    try:
+        found = [p for p in folder.glob(f"*{version}*/bin/python{version}") if p.is_file()]
+    except OSError:  # another user's folder
+        return []
+    return sorted(found, key=_patch_key, reverse=True)
 
 
 def _patch_key(path: Path) -> tuple[int, ...]:

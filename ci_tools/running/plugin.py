@@ -29,6 +29,7 @@ STACK_SIGNAL = signal.SIGUSR1
 # Attributes of reports; a subtest's report is a copy of its test's and keeps them.
 _EXPECTED = "ci_tools_expected"
 _LINE = "ci_tools_line"
+_OUTCOME = "ci_tools_outcome"
 
 
 class Journal:
@@ -103,6 +104,7 @@ class Journal:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Attach how a failure was expected, and the line of the test that failed."""
         report = yield
+        vars(report)[_OUTCOME] = report.outcome
         vars(report)[_EXPECTED] = find_expectation(item, call, report)
         vars(report)[_LINE] = find_test_line(item, call)
         return report
@@ -110,6 +112,9 @@ class Journal:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Journal a phase, or a subtest: those reports come through here as well."""
         fields = _describe(report, self._root)
+        first = getattr(report, _OUTCOME, report.outcome)
+        if first not in ("passed", report.outcome) and not is_subtest(report):
+            fields["changed_from"] = first
         if hasattr(report, "wasxfail"):
             fields["expected"] = getattr(report, _EXPECTED, None) or "loose"
             fields.setdefault("message", str(report.wasxfail))

@@ -159,6 +159,12 @@ _WORDS: Mapping[Outcome, tuple[str, Kind, str, str]] = {
     Outcome.SKIPPED: ("roster/skipped", Kind.ROSTER, "was skipped", _EXCLUDE),
     Outcome.XFAILED_LOOSE: ("roster/loose-xfail", Kind.ROSTER, "failed as expected", _STRICT),
     Outcome.XPASSED: ("roster/xpassed", Kind.ROSTER, "passed where a failure is expected", _STRICT),
+    Outcome.CHANGED: (
+        "record/changed-outcome",
+        Kind.INFRASTRUCTURE,
+        "had its outcome changed after it ran",
+        "remove the hook that rewrites reports (pytest_runtest_makereport in a conftest or plugin)",
+    ),
     Outcome.DOUBLED: (
         "record/doubled-outcome",
         Kind.INFRASTRUCTURE,

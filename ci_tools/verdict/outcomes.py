@@ -19,6 +19,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
     XFAILED_LOOSE = "xfailed-loose"
     XPASSED = "xpassed"
+    CHANGED = "changed"
     DOUBLED = "doubled"
     UNACCOUNTED = "unaccounted"
 
@@ -71,6 +72,7 @@ _RANKS = {
     Outcome.SKIPPED: 4,
     Outcome.ERROR: 5,
     Outcome.FAILED: 6,
+    Outcome.CHANGED: 7,
 }
 
 
@@ -115,7 +117,7 @@ def _add_phase(found: _Phases, event: Mapping[str, Any]) -> None:
     found.reported[when] = str(outcome)
     if type(seconds) is float and math.isfinite(seconds):
         found.seconds += seconds
-    if outcome != "passed" or "expected" in event:
+    if outcome != "passed" or "expected" in event or "changed_from" in event:
         _raise(found, event, _outcome_of(event))
 
 
@@ -138,6 +140,8 @@ def _raise(found: _Phases, event: Mapping[str, Any], outcome: Outcome) -> None:
 def _outcome_of(event: Mapping[str, Any]) -> Outcome:
     reported, expected = event.get("outcome"), event.get("expected")
     is_call = event.get("when", "call") == "call"
+    if "changed_from" in event:
+        return Outcome.CHANGED
     if reported == "skipped":
         if expected is None or expected == "not-run":
             return Outcome.SKIPPED
@@ -161,6 +165,8 @@ def _conclude(found: _Phases) -> TestResult:
     )
     if "subtest" in worst:
         result.message = f"subtest {worst['subtest']}: {result.message}"
+    if found.outcome is Outcome.CHANGED:
+        result.message = f"from {worst['changed_from']!r} to {worst.get('outcome')!r}"
     if found.is_doubled:
         result.outcome, result.message = Outcome.DOUBLED, "a phase was reported twice"
     elif not _is_whole(found.reported):

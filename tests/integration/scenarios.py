@@ -348,6 +348,69 @@ RED: dict[str, Scenario] = {
         "unaccounted",
         "roster/not-run",
     ),
+    "turns_failed_into_passed": Single(
+        body="def test_x(): assert 0",
+        conftest="import pytest\n@pytest.hookimpl(wrapper=True)\n"
+        "def pytest_runtest_makereport():\n    report = yield\n    report.outcome = 'passed'\n"
+        "    return report",
+        outcomes=one("changed"),
+        rules=("record/changed-outcome",),
+        words="from 'failed' to 'passed'",
+    ),
+    "turns_failed_into_passed_late": Single(
+        body="def test_x(): assert 0",
+        conftest="import pytest\n@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_runtest_logreport(report): report.outcome = 'passed'",
+        outcomes=one("changed"),
+        rules=("record/changed-outcome",),
+    ),
+    "turns_failed_into_skipped": Single(
+        body="def test_x(): assert 0",
+        conftest="import pytest\n@pytest.hookimpl(wrapper=True)\n"
+        "def pytest_runtest_makereport(call):\n    report = yield\n"
+        "    if call.excinfo: report.outcome, report.wasxfail = 'skipped', 'known'\n"
+        "    return report",
+        outcomes=one("changed"),
+        rules=("record/changed-outcome",),
+    ),
+    "coroutine": Single(
+        body="async def test_x(): assert 0", outcomes=one("failed"), rules=("test/failed",)
+    ),
+    "generator": Single(
+        body="def test_x(): yield 1",
+        outcomes=one("unaccounted"),
+        rules=("roster/collection-error",),
+    ),
+    "unittest_expected_failure": Scenario(
+        body="import unittest\nclass TestA(unittest.TestCase):\n    @unittest.expectedFailure\n"
+        "    def test_x(self): assert 0",
+        outcomes={"TestA::test_x": "xfailed-loose"},
+        rules=("roster/loose-xfail",),
+    ),
+    "unittest_unexpected_success": Scenario(
+        body="import unittest\nclass TestA(unittest.TestCase):\n    @unittest.expectedFailure\n"
+        "    def test_x(self): pass",
+        outcomes={"TestA::test_x": "failed"},
+        rules=("test/failed",),
+    ),
+    "unittest_skip": Scenario(
+        body="import unittest\n@unittest.skip('no')\nclass TestA(unittest.TestCase):\n"
+        "    def test_x(self): assert 0",
+        outcomes={"TestA::test_x": "skipped"},
+        rules=("roster/skipped",),
+    ),
+    "setup_class_fails": Scenario(
+        body="class TestA:\n    @classmethod\n    def setup_class(cls): 1 / 0\n"
+        "    def test_x(self): pass\n    def test_y(self): pass",
+        outcomes={"TestA::test_x": "error", "TestA::test_y": "error"},
+        rules=("test/error",),
+    ),
+    "exec_of_another_program": dies("os.execv('/bin/true', ['true'])", "without finishing, during"),
+    "duplicates_items": hook(
+        "def pytest_collection_modifyitems(items): items += list(items)",
+        "doubled",
+        "record/doubled-outcome",
+    ),
     "fails_the_session": hook(
         "def pytest_sessionfinish(session): session.exitstatus = 1",
         "passed",

@@ -166,6 +166,19 @@ def test_a_removed_id_needs_a_reason_in_a_commit(scratch: Scratch) -> None:
     assert (listed.returncode, listed.stdout) == (0, "- gate tests/roster/test_b.py::test_two\n")
 
 
+def test_a_roster_that_the_configuration_no_longer_names_is_a_removal(scratch: Scratch) -> None:
+    base = scratch.git("rev-parse", "HEAD")
+    text = (scratch.root / "pyproject.toml").read_text(encoding="utf-8")
+    scratch.write("pyproject.toml", text.replace('["tests/roster"]', '["tests/small"]'))
+    scratch.write("tests/small/test_s.py", "def test_s(): pass\n")
+    scratch.write("tests/small/roster.lock", "gate tests/small/test_s.py::test_s\n")
+    scratch.commit("use a smaller roster")
+    done = scratch.run("plan", "--results", "results", "--base", base)
+    assert done.returncode == 1
+    for test_id in ("tests/roster/test_a.py::test_one", "tests/roster/test_b.py::test_two"):
+        assert f"{test_id} was removed from the gate lane and no commit says why" in done.stdout
+
+
 def test_the_lock_is_made_by_collecting_and_then_agrees(scratch: Scratch) -> None:
     scratch.write(
         "tests/roster/test_c.py",
