@@ -23,6 +23,7 @@ from ci_tools.environment.origin import find_origin
 from ci_tools.records.lines import SCHEMA, LineWriter
 from ci_tools.roster.exclusion import MARKER
 from ci_tools.running.job import JOB_VARIABLE, Job, load_job
+from ci_tools.running.witness import Witness
 
 DETAIL_CHARACTERS = 20_000
 STACK_SIGNAL = signal.SIGUSR1
@@ -30,6 +31,7 @@ STACK_SIGNAL = signal.SIGUSR1
 _EXPECTED = "ci_tools_expected"
 _LINE = "ci_tools_line"
 _OUTCOME = "ci_tools_outcome"
+_HOLLOW = "ci_tools_hollow"
 
 
 class Journal:
@@ -40,6 +42,7 @@ class Journal:
         self._writer = writer
         self._root = root
         self._exit_status = -1
+        self._witness = Witness()
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -99,12 +102,20 @@ class Journal:
         self._writer.write("test-start", id=nodeid, time=time.time())
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Watch whether the test function itself is entered."""
+        with self._witness.watch(getattr(item, "obj", None)):
+            yield
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Attach how a failure was expected, and the line of the test that failed."""
         report = yield
         vars(report)[_OUTCOME] = report.outcome
+        if call.when == "call" and self._witness.was_entered(getattr(item, "obj", None)) is False:
+            vars(report)[_HOLLOW] = True
         vars(report)[_EXPECTED] = find_expectation(item, call, report)
         vars(report)[_LINE] = find_test_line(item, call)
         return report
@@ -115,6 +126,8 @@ class Journal:
         first = getattr(report, _OUTCOME, report.outcome)
         if first not in ("passed", report.outcome) and not is_subtest(report):
             fields["changed_from"] = first
+        if report.outcome == "passed" and getattr(report, _HOLLOW, False):
+            fields["hollow"] = True
         if hasattr(report, "wasxfail"):
             fields["expected"] = getattr(report, _EXPECTED, None) or "loose"
             fields.setdefault("message", str(report.wasxfail))

@@ -159,6 +159,13 @@ _WORDS: Mapping[Outcome, tuple[str, Kind, str, str]] = {
     Outcome.SKIPPED: ("roster/skipped", Kind.ROSTER, "was skipped", _EXCLUDE),
     Outcome.XFAILED_LOOSE: ("roster/loose-xfail", Kind.ROSTER, "failed as expected", _STRICT),
     Outcome.XPASSED: ("roster/xpassed", Kind.ROSTER, "passed where a failure is expected", _STRICT),
+    Outcome.HOLLOW: (
+        "roster/hollow",
+        Kind.ROSTER,
+        "was reported as passed and its function was never entered",
+        "find what replaces the call: pytest_pyfunc_call or runtest in a conftest or plugin, or a "
+        "coroutine that nobody awaits",
+    ),
     Outcome.CHANGED: (
         "record/changed-outcome",
         Kind.INFRASTRUCTURE,

@@ -19,6 +19,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
     XFAILED_LOOSE = "xfailed-loose"
     XPASSED = "xpassed"
+    HOLLOW = "hollow"
     CHANGED = "changed"
     DOUBLED = "doubled"
     UNACCOUNTED = "unaccounted"
@@ -72,8 +73,10 @@ _RANKS = {
     Outcome.SKIPPED: 4,
     Outcome.ERROR: 5,
     Outcome.FAILED: 6,
-    Outcome.CHANGED: 7,
+    Outcome.HOLLOW: 7,
+    Outcome.CHANGED: 8,
 }
+_PLAIN = frozenset({"expected", "changed_from", "hollow"})  # a plain pass has none of these
 
 
 def find_outcomes(events: Iterable[Mapping[str, Any]]) -> dict[str, TestResult]:
@@ -117,7 +120,7 @@ def _add_phase(found: _Phases, event: Mapping[str, Any]) -> None:
     found.reported[when] = str(outcome)
     if type(seconds) is float and math.isfinite(seconds):
         found.seconds += seconds
-    if outcome != "passed" or "expected" in event or "changed_from" in event:
+    if outcome != "passed" or not _PLAIN.isdisjoint(event):
         _raise(found, event, _outcome_of(event))
 
 
@@ -142,6 +145,8 @@ def _outcome_of(event: Mapping[str, Any]) -> Outcome:
     is_call = event.get("when", "call") == "call"
     if "changed_from" in event:
         return Outcome.CHANGED
+    if "hollow" in event:
+        return Outcome.HOLLOW
     if reported == "skipped":
         if expected is None or expected == "not-run":
             return Outcome.SKIPPED
@@ -165,6 +170,8 @@ def _conclude(found: _Phases) -> TestResult:
     )
     if "subtest" in worst:
         result.message = f"subtest {worst['subtest']}: {result.message}"
+    if found.outcome is Outcome.HOLLOW:
+        result.message = "a hook or plugin answered for it"
     if found.outcome is Outcome.CHANGED:
         result.message = f"from {worst['changed_from']!r} to {worst.get('outcome')!r}"
     if found.is_doubled:

@@ -91,6 +91,29 @@ GREEN: dict[str, Scenario] = {
         body="import pytest\ndef test_x(): pass\n@pytest.mark.excluded('gpu')\ndef test_y(): 1/0",
         excluded=("test_y",),
     ),
+    "awaited_by_a_hook": Single(
+        body="async def test_x(): pass",
+        conftest="import asyncio, pytest\n@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_pyfunc_call(pyfuncitem):\n    asyncio.run(pyfuncitem.obj())\n    return True",
+    ),
+    "unusual_callables": Scenario(
+        body="import functools, unittest\n"
+        "def wrap(f):\n    @functools.wraps(f)\n    def g(*a, **k): return f(*a, **k)\n"
+        "    return g\n"
+        "@wrap\ndef test_wrapped(): pass\n"
+        "class TestA(unittest.TestCase):\n    def test_m(self): pass\n"
+        "class TestB:\n    @staticmethod\n    def test_s(): pass\n"
+        "    @classmethod\n    def test_c(cls): pass\n"
+        "class Call:\n    __name__ = 'test_o'\n    def __call__(self): pass\n"
+        "def helper(x): pass\ntest_p = functools.partial(helper, 1)",
+        outcomes={
+            "test_wrapped": "passed",
+            "TestA::test_m": "passed",
+            "TestB::test_s": "passed",
+            "TestB::test_c": "passed",
+            "test_p": "passed",
+        },
+    ),
     "same_name_one": Single(body="def test_x(): pass", name="test_same.py"),
     "same_name_two": Single(body="def test_x(): pass", name="test_same.py"),
     "daemon_thread": Single(
@@ -410,6 +433,24 @@ RED: dict[str, Scenario] = {
         "def pytest_collection_modifyitems(items): items += list(items)",
         "doubled",
         "record/doubled-outcome",
+    ),
+    "swallows_the_call": hook(
+        "@pytest.hookimpl(tryfirst=True)\ndef pytest_pyfunc_call(): return True",
+        "hollow",
+        "roster/hollow",
+        words="its function was never entered",
+    ),
+    "replaces_the_call": hook(
+        "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None",
+        "hollow",
+        "roster/hollow",
+    ),
+    "awaits_nothing": Single(
+        body="async def test_x(): assert 0",
+        conftest="import pytest\n@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_pyfunc_call(pyfuncitem):\n    pyfuncitem.obj().close()\n    return True",
+        outcomes=one("hollow"),
+        rules=("roster/hollow",),
     ),
     "fails_the_session": hook(
         "def pytest_sessionfinish(session): session.exitstatus = 1",
