@@ -18,6 +18,24 @@ from ci_tools.tree import Tree
 ROSTER_LOCK = "roster.lock"
 
 
+# The heavy imports of every test of this stack; none of them initialises a JAX backend.
+DEFAULT_PRELOAD = (
+    "pytest",
+    "numpy",
+    "scipy",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.special",
+    "scipy.stats",
+    "jax",
+    "jax.numpy",
+    "jax.scipy",
+    "numpyro",
+    "numpyro.distributions",
+    "numpyro.infer",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ForeignExclusion:
     """An exclusion of a file that cannot carry a marker itself."""
@@ -38,6 +56,7 @@ class RunConfig:
         file_timeout_seconds: Wall time that one test file may take, collection included.
         collect_timeout_seconds: Wall time that collecting one file may take.
         tests_per_chunk: The most tests one chunk may hold; a larger file is a chunk of its own.
+        preload: Modules that are imported once and forked from; none: a fresh process a file.
         file_memory_bytes: Memory one test process is expected to fit in; it decides how many run
             side by side, never whether one runs.
     """
@@ -46,6 +65,7 @@ class RunConfig:
     collect_timeout_seconds: float = 120.0
     tests_per_chunk: int = 240
     file_memory_bytes: int = 4 * 1024**3
+    preload: tuple[str, ...] = DEFAULT_PRELOAD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +125,11 @@ def parse_config(text: str) -> Config:
     reader.known("roster", "packages", "python", "run", "exclude")
     run = _Reader(text, reader.table("run"))
     run.known(
-        "file_timeout_seconds", "collect_timeout_seconds", "tests_per_chunk", "file_memory_bytes"
+        "file_timeout_seconds",
+        "collect_timeout_seconds",
+        "tests_per_chunk",
+        "file_memory_bytes",
+        "preload",
     )
     defaults = RunConfig()
     return Config(
@@ -121,6 +145,7 @@ def parse_config(text: str) -> Config:
             ),
             tests_per_chunk=run.whole("tests_per_chunk", defaults.tests_per_chunk),
             file_memory_bytes=run.whole("file_memory_bytes", defaults.file_memory_bytes),
+            preload=run.strings("preload", defaults.preload),
         ),
         exclude=_foreign_exclusions(text, table.get("exclude", [])),
     )

@@ -16,7 +16,7 @@ from ci_tools.image.check import ImageMismatchError
 from ci_tools.image.engines.obtain import obtain_environment
 from ci_tools.lanes.chunk import ChunkRun, run_chunk
 from ci_tools.lanes.conclude import conclude
-from ci_tools.lanes.local import LocalRequest, label_lines, plan_locally, run_local
+from ci_tools.lanes.local import LocalRequest, label_lines, plan_lane, run_local
 from ci_tools.lanes.preflight import finding_of, load_roster_input, run_preflight, write_preflight
 from ci_tools.lanes.request import make_environment_request
 from ci_tools.planning.format import load_plan, render_matrix, render_plan
@@ -96,7 +96,7 @@ def _plan(args: argparse.Namespace) -> ExitCode:
             print(actions.render_annotations(preflight.findings), end="")
         return ExitCode.RED
     lock = load_roster_input(tree, config).lock
-    plan = plan_locally(tree, config, lock, args.only)
+    plan = plan_lane(tree, config, lock, args.only)
     (args.results / PLAN).write_text(render_plan(plan), encoding="utf-8")
     if args.github:
         actions.write_outputs({"matrix": render_matrix(plan), "plan-hash": plan.hash})
@@ -146,7 +146,7 @@ def _expected_plan(tree: Tree) -> str:
     """The hash of the plan that this tree gives; a word that no plan has when it gives none."""
     try:
         config = load_config(tree)
-        plan: Plan = plan_locally(tree, config, load_roster_input(tree, config).lock, "")
+        plan: Plan = plan_lane(tree, config, load_roster_input(tree, config).lock, "")
     except CiToolsError as error:
         _report(f"this tree gives no plan: {error}")
         return "none"

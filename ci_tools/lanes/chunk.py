@@ -70,6 +70,7 @@ def _worklist(run: ChunkRun, plan: Plan, chunk: PlannedChunk) -> Worklist:
         lock=run.tree.relative(run.tree.gate_requirements),
         timeout_seconds=run.config.run.file_timeout_seconds,
         file_memory_bytes=run.config.run.file_memory_bytes,
+        preload=run.config.run.preload,
     )
 
 

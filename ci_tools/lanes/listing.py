@@ -63,6 +63,7 @@ def _worklist(run: ChunkRun, files: Sequence[RosterFile]) -> Worklist:
         lock="",
         timeout_seconds=run.config.run.collect_timeout_seconds,
         file_memory_bytes=run.config.run.file_memory_bytes,
+        preload=run.config.run.preload,
         list_only=True,
     )
 

@@ -70,7 +70,7 @@ def run_local(request: LocalRequest) -> ExitCode:
     if preflight.findings:
         return conclude(tree, results, results, Demand(is_blocking=False), report)
     loaded = load_roster_input(tree, request.config)
-    plan = plan_locally(tree, request.config, loaded.lock, request.only)
+    plan = plan_lane(tree, request.config, loaded.lock, request.only, is_one_chunk=True)
     (results / PLAN).write_text(render_plan(plan), encoding="utf-8")
     ready = obtain_environment(request.environment)
     labelled = label_lines(report, ready.identity.label)
@@ -88,8 +88,17 @@ def label_lines(report: Callable[[str], None], label: str) -> Callable[[str], No
     return report if not label else lambda line: report(f"[{label}] {line}")
 
 
-def plan_locally(tree: Tree, config: Config, lock: RosterLock, only: str) -> Plan:
-    """Return the plan of a local run; `only` makes it partial.
+def plan_lane(
+    tree: Tree, config: Config, lock: RosterLock, only: str, *, is_one_chunk: bool = False
+) -> Plan:
+    """Return the gate's plan; `only` makes it partial.
+
+    Args:
+        tree: The repository.
+        config: Its configuration.
+        lock: The roster lock.
+        only: The words of `ONLY=`; empty: everything.
+        is_one_chunk: Cut nothing: one machine runs it all.
 
     Raises:
         UsageError: A word of `only` matches no id.
@@ -99,7 +108,7 @@ def plan_locally(tree: Tree, config: Config, lock: RosterLock, only: str) -> Pla
         selection=split_selection(lock, only),
         commit=git.head_commit(tree.root),
         image=expected_image(tree),
-        tests_per_chunk=config.run.tests_per_chunk,
+        tests_per_chunk=len(lock.lines) + 1 if is_one_chunk else config.run.tests_per_chunk,
     )
     return make_plan(lock, request)
 

@@ -1,4 +1,4 @@
-"""One test process: how it starts, how it is asked for its stacks, and how it is ended."""
+"""One test process: how it is watched, asked for its stacks, and ended."""
 
 from __future__ import annotations
 
@@ -6,19 +6,11 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from ci_tools.running.job import JOB_VARIABLE
-
-TOOL_FOLDER = Path(__file__).resolve().parents[2]
 STACK_SECONDS = 1.0
 TERM_SECONDS = 3.0  # less than who ends the supervisor waits, so that it can still write the end
-_DROPPED = ("PYTHONSAFEPATH", "PYTHONPATH", "PYTHONOPTIMIZE", "PYTHONWARNINGS", JOB_VARIABLE)
-_DROPPED_PREFIXES = ("PYTEST_", "_PYTEST_")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +36,23 @@ class Ended:
 
 @dataclass
 class Child:
-    """A running test process; `index` is its place in the worklist."""
+    """A running test process, the leader of its session.
+
+    Attributes:
+        index: Its place in the worklist.
+        path: The test file.
+        pid: Its process id.
+        deadline: The monotonic time at which it is ended.
+        is_fork: Whether it was forked from the zygote.
+        process: Its handle, where this process started it.
+    """
 
     index: int
     path: str
-    process: subprocess.Popen[bytes]
+    pid: int
     deadline: float
+    is_fork: bool = False
+    process: subprocess.Popen[bytes] | None = None
     started: float = field(default_factory=time.monotonic)
     ended_by: str = "exit"
     _next_step: float = 0.0
@@ -57,13 +60,14 @@ class Child:
 
     def poll(self, now: float) -> Ended | None:
         """Return how the process ended, or None while it runs; past its deadline, end it."""
-        pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
+        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
         if pid == 0:
             if self.ended_by == "exit" and now >= self.deadline:
                 self.stop("timeout", now)
             self._step(now)
             return None
-        self.process.returncode = os.waitstatus_to_exitcode(status)
+        if self.process is not None:
+            self.process.returncode = os.waitstatus_to_exitcode(status)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)  # what the file left running ends with it
         return Ended(
@@ -92,41 +96,6 @@ class Child:
         self._next_step = now + wait_seconds
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if number is signal.SIGUSR1:
-                os.kill(self.process.pid, number)
+                os.kill(self.pid, number)
             else:
-                os.killpg(self.process.pid, number)
-
-
-def start_child(
-    index: int, path: str, *, job_file: Path, log: Path, timeout_seconds: float
-) -> Child:
-    """Start pytest on one file in a session of its own, its output going to `log`."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *_OPTIONS, f"--rootdir={Path.cwd()}", path],
-            env=make_variables(os.environ, job_file),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    return Child(
-        index=index, path=path, process=process, deadline=time.monotonic() + timeout_seconds
-    )
-
-
-_OPTIONS = ("-p", "ci_tools.running.plugin", "-p", "no:cacheprovider", "--color=no", "-rA")
-
-
-def make_variables(inherited: Mapping[str, str], job_file: Path) -> dict[str, str]:
-    """Return the variables of a test process: what changes selection or asserts is left out."""
-    kept = {
-        key: value
-        for key, value in inherited.items()
-        if key not in _DROPPED and not key.startswith(_DROPPED_PREFIXES)
-    }
-    return kept | {
-        JOB_VARIABLE: str(job_file),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": str(TOOL_FOLDER),
-    }
+                os.killpg(self.pid, number)

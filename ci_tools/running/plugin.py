@@ -23,6 +23,7 @@ from ci_tools.environment.origin import find_origin
 from ci_tools.records.lines import SCHEMA, LineWriter
 from ci_tools.roster.exclusion import MARKER
 from ci_tools.running.job import JOB_VARIABLE, Job, load_job
+from ci_tools.running.settings import find_changed_settings
 from ci_tools.running.witness import Witness
 
 DETAIL_CHARACTERS = 20_000
@@ -84,7 +85,13 @@ class Journal:
             config.hook.pytest_deselected(items=others)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Journal what will run."""
+        """Journal what will run; ask for a fresh process where a fork cannot be right."""
+        changed = find_changed_settings(os.environ)
+        if changed:
+            names = ", ".join(changed)
+            self._writer.write("fresh-process", reason=f"its modules set {names} at import")
+            sys.stdout.flush()
+            os._exit(0)
         self._writer.write("collected", ids=[item.nodeid for item in session.items])
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

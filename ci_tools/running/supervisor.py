@@ -22,9 +22,11 @@ from ci_tools.edges.process import stop_group
 from ci_tools.errors import CiToolsError, ExitCode
 from ci_tools.findings import flatten
 from ci_tools.records.layout import CHUNK_JOURNAL, JOURNALS, job_path, journal_path, log_path
-from ci_tools.records.lines import SCHEMA, LineWriter, load_lines
-from ci_tools.running.children import TOOL_FOLDER, Child, Ended, start_child
+from ci_tools.records.lines import SCHEMA, Lines, LineWriter, load_lines
+from ci_tools.running.children import Child, Ended
+from ci_tools.running.forking import reap_strays
 from ci_tools.running.job import Job, render_job
+from ci_tools.running.starting import TOOL_FOLDER, Start, Starter
 from ci_tools.running.worklist import Worklist, load_worklist
 
 POLL_SECONDS = 0.02
@@ -44,6 +46,7 @@ class Supervisor:
         self._done = 0
         self._is_red = False
         self._stop_signal: int | None = None
+        self._starter: Starter | None = None
         self._capture: subprocess.Popen[bytes] | None = None
         self._capture_deadline = 0.0
 
@@ -69,6 +72,8 @@ class Supervisor:
             workers=self._workers,
             time=time.time(),
         )
+        self._starter = Starter(self._modules(), self._folder / "zygote.log", say)
+        self._writer.write("starter", **self._starter.description)
         if not self._worklist.list_only:
             self._capture = self._start_capture()
         while self._next < len(self._worklist.files) or self._running or self._is_capturing():
@@ -77,10 +82,15 @@ class Supervisor:
             self._fill()
             self._reap()
             time.sleep(POLL_SECONDS)
+        self._starter.close()
         if self._capture is not None:
             self._writer.write("environment-end", exit_code=self._capture.returncode)
         self._writer.write("chunk-finish", lines=self._writer.count + 1, time=time.time())
         return ExitCode.RED if self._is_red else ExitCode.GREEN
+
+    def _modules(self) -> tuple[str, ...]:
+        """What the zygote imports: nothing for a single file, which would not win by it."""
+        return self._worklist.preload if len(self._worklist.files) > 1 else ()
 
     def _start_capture(self) -> subprocess.Popen[bytes]:
         """Write the environment record beside the tests, in a process of its own."""
@@ -111,13 +121,14 @@ class Supervisor:
 
     def _kill_what_runs(self) -> None:
         """Leave no process behind when an error, for instance a full disk, ended the work."""
-        processes = [child.process for child in self._running]
-        if self._capture is not None:
-            processes.append(self._capture)
-        for process in processes:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        pids = [child.pid for child in self._running]
+        if self._capture is not None and self._capture.returncode is None:
+            pids.append(self._capture.pid)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        if self._starter is not None:
+            self._starter.close()
 
     def _fill(self) -> None:
         while len(self._running) < self._workers and self._next < len(self._worklist.files):
@@ -138,17 +149,28 @@ class Supervisor:
         )
         job_file = job_path(self._folder, index)
         job_file.write_text(render_job(job), encoding="utf-8")
-        child = start_child(
-            index,
-            file.path,
-            job_file=job_file,
+        start = Start(
+            index=index,
+            path=file.path,
+            job=job_file,
             log=log_path(self._folder, index),
             timeout_seconds=self._worklist.timeout_seconds,
         )
+        self._running.append(self._launch("file-start", start))
+
+    def _launch(self, event: str, start: Start, *, fresh: bool = False, **fields: str) -> Child:
+        assert self._starter is not None
+        child = self._starter.start(start, fresh=fresh)
         self._writer.write(
-            "file-start", path=file.path, index=index, pid=child.process.pid, time=time.time()
+            event,
+            path=start.path,
+            index=start.index,
+            pid=child.pid,
+            forked=child.is_fork,
+            time=time.time(),
+            **fields,
         )
-        self._running.append(child)
+        return child
 
     def _reap(self) -> None:
         now = time.monotonic()
@@ -156,7 +178,33 @@ class Supervisor:
             ended = child.poll(now)
             if ended is not None:
                 self._running.remove(child)
-                self._record(child, ended)
+                if not self._start_afresh(child):
+                    self._record(child, ended)
+        known = {child.pid for child in self._running} | self._starter_pids()
+        reap_strays(known)
+
+    def _starter_pids(self) -> set[int]:
+        """The processes of this one that are not test files."""
+        own = set() if self._starter is None else self._starter.pids
+        return own if self._capture is None else own | {self._capture.pid}
+
+    def _start_afresh(self, child: Child) -> bool:
+        """Start a forked file again in a fresh process where it asked for that before any test."""
+        journal = journal_path(self._folder, child.index)
+        reason = find_request(load_lines(journal)) if child.is_fork else ""
+        if not reason or self._stop_signal is not None:
+            return False
+        journal.rename(journal.with_suffix(".fork.jsonl"))
+        start = Start(
+            index=child.index,
+            path=child.path,
+            job=job_path(self._folder, child.index),
+            log=log_path(self._folder, child.index),
+            timeout_seconds=self._worklist.timeout_seconds,
+        )
+        self._running.append(self._launch("file-restart", start, fresh=True, reason=reason))
+        say(f"{flatten(child.path)}: a fresh process, because {reason}")
+        return True
 
     def _record(self, child: Child, ended: Ended) -> None:
         self._done += 1
@@ -194,6 +242,19 @@ class Supervisor:
         names = map(flatten, left)
         print(f"interrupted; {len(left)} files were not started:", *names, sep="\n  ", flush=True)
         return ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.INFRASTRUCTURE
+
+
+def say(line: str) -> None:
+    """Print a line of progress."""
+    print(line, flush=True)
+
+
+def find_request(lines: Lines) -> str:
+    """Return why a file asked for a fresh process; empty where it did not."""
+    last = lines.events[-1] if lines.events else {}
+    if last.get("event") != "fresh-process" or lines.problems:
+        return ""
+    return str(last.get("reason"))
 
 
 def summarise_journal(path: Path) -> str:

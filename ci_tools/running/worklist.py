@@ -34,6 +34,7 @@ class Worklist:
         lock: The hashed lock of the environment, relative to the tree.
         timeout_seconds: Wall time for one file.
         file_memory_bytes: Memory that one file is expected to fit in.
+        preload: Modules that are imported once, for all files; none: a fresh process a file.
         list_only: Collect and write the ids, run nothing.
     """
 
@@ -45,6 +46,7 @@ class Worklist:
     lock: str
     timeout_seconds: float
     file_memory_bytes: int
+    preload: tuple[str, ...] = ()
     list_only: bool = False
 
 
@@ -72,4 +74,5 @@ def _parse_worklist(data: Mapping[str, Any]) -> Worklist:
         WorkFile(path=row["path"], ids=None if row["ids"] is None else tuple(row["ids"]))
         for row in data["files"]
     )
-    return Worklist(**{**data, "files": files, "packages": tuple(data["packages"])})
+    names = {key: tuple(data[key]) for key in ("packages", "preload")}
+    return Worklist(**{**data, **names, "files": files})

@@ -57,6 +57,7 @@ class Project:
     packages: tuple[str, ...] = ()
     timeout_seconds: float = 60.0
     file_memory_bytes: int = 1
+    preload: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -118,6 +119,7 @@ class Project:
             lock="requirements/gate.txt",
             timeout_seconds=self.timeout_seconds,
             file_memory_bytes=self.file_memory_bytes,
+            preload=self.preload,
             list_only=list_only,
         )
 

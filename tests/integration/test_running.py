@@ -48,9 +48,11 @@ def record(project: Project, scenarios: dict[str, Scenario]) -> Recorded:
     return Recorded(project, plan, codes, project.judge(plan))
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    return record(make_project(tmp_path_factory.mktemp("all")), SCENARIOS)
+@pytest.fixture(scope="module", params=[(), ("pytest", "jax")], ids=["fresh", "forked"])
+def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Recorded:
+    project = make_project(tmp_path_factory.mktemp("all"))
+    project.preload = request.param
+    return record(project, SCENARIOS)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

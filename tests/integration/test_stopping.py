@@ -25,6 +25,11 @@ def test_x():
 """
 
 
+@pytest.fixture(autouse=True, params=[(), ("pytest", "jax")], ids=["fresh", "forked"])
+def preload(project: Project, request: pytest.FixtureRequest) -> None:
+    project.preload = request.param
+
+
 def make_plan_of_three(project: Project, seconds: float) -> Plan:
     project.file_memory_bytes = ONE_AT_A_TIME
     project.write(FIRST, "def test_x(): pass\n")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_tools.running.children import TOOL_FOLDER, make_variables
 from ci_tools.running.job import JOB_VARIABLE, Job, load_job, parse_job, render_job
+from ci_tools.running.starting import TOOL_FOLDER, make_variables
 from ci_tools.running.worklist import WorkFile, Worklist, load_worklist, write_worklist
 
 JOB = Job(
@@ -59,16 +59,15 @@ def test_a_worklist_reads_back(tmp_path: Path) -> None:
      "PYTHONSAFEPATH", "PYTHONWARNINGS", "PYTEST_XDIST_WORKER", "_PYTEST_RAISE"],
 )  # fmt: skip
 def test_what_changes_selection_or_asserts_is_not_handed_on(name: str) -> None:
-    assert name not in make_variables({name: "1"}, Path("job"))
+    assert name not in make_variables({name: "1"})
 
 
 def test_the_rest_is_handed_on() -> None:
     inherited = {"HOME": "/h", "JAX_PLATFORMS": "cpu", "PYTHONPATH": "/x", JOB_VARIABLE: "/other"}
-    assert make_variables(inherited, Path("/job")) == {
+    assert make_variables(inherited) == {
         "HOME": "/h",
         "JAX_PLATFORMS": "cpu",
         "PYTHONPATH": str(TOOL_FOLDER),
         "PYTHONDONTWRITEBYTECODE": "1",
-        JOB_VARIABLE: "/job",
     }
     assert (TOOL_FOLDER / "ci_tools" / "running").is_dir()
