@@ -56,6 +56,7 @@ class RunConfig:
         file_timeout_seconds: Wall time that one test file may take, collection included.
         collect_timeout_seconds: Wall time that collecting one file may take.
         tests_per_chunk: The most tests one chunk may hold; a larger file is a chunk of its own.
+        compilation_cache: Whether compiled programs are kept below `.ci-tools/` for later runs.
         preload: Modules that are imported once and forked from; none: a fresh process a file.
         file_memory_bytes: Memory one test process is expected to fit in; it decides how many run
             side by side, never whether one runs.
@@ -65,6 +66,7 @@ class RunConfig:
     collect_timeout_seconds: float = 120.0
     tests_per_chunk: int = 240
     file_memory_bytes: int = 4 * 1024**3
+    compilation_cache: bool = True
     preload: tuple[str, ...] = DEFAULT_PRELOAD
 
 
@@ -129,6 +131,7 @@ def parse_config(text: str) -> Config:
         "collect_timeout_seconds",
         "tests_per_chunk",
         "file_memory_bytes",
+        "compilation_cache",
         "preload",
     )
     defaults = RunConfig()
@@ -145,6 +148,7 @@ def parse_config(text: str) -> Config:
             ),
             tests_per_chunk=run.whole("tests_per_chunk", defaults.tests_per_chunk),
             file_memory_bytes=run.whole("file_memory_bytes", defaults.file_memory_bytes),
+            compilation_cache=run.flag("compilation_cache", defaults.compilation_cache),
             preload=run.strings("preload", defaults.preload),
         ),
         exclude=_foreign_exclusions(text, table.get("exclude", [])),
@@ -204,6 +208,12 @@ class _Reader:
         value = self._table.get(key)
         if not isinstance(value, str) or not value:
             raise self.error(key, "must be a non-empty string")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self._table.get(key, default)
+        if not isinstance(value, bool):
+            raise self.error(key, "must be true or false")
         return value
 
     def version(self, key: str, default: str) -> str:

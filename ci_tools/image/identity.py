@@ -111,6 +111,7 @@ class Launch:
         memory_bytes: The memory limit; None for no limit.
         variables: Added to the environment inside; nothing of the host's environment is.
         name: Unique among the launches on this machine: `[a-z0-9][a-z0-9-]*`.
+        cache: A folder of compiled programs, seen read-only where the engine can; None: none.
     """
 
     tree: Path
@@ -118,6 +119,7 @@ class Launch:
     memory_bytes: int | None
     variables: Mapping[str, str]
     name: str
+    cache: Path | None = None
 
     @property
     def report_name(self) -> str:
@@ -163,6 +165,9 @@ class ReadyEnvironment(Protocol):
 
     def results_inside(self, results: Path) -> str:
         """Return where a command sees the results folder."""
+
+    def cache_inside(self, cache: Path) -> str:
+        """Return where a command sees the launch's cache folder."""
 
     def command(self, argv: Sequence[str], launch: Launch) -> list[str]:
         """Return the host's command line that runs `argv` inside."""

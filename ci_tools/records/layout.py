@@ -11,6 +11,7 @@ ENVIRONMENT = "environment.json"
 LAUNCH = "launch.json"
 REFUSAL = "refusal.json"
 JOURNALS = "files"
+COMPILED = "compiled"
 
 
 def chunk_folder(results: Path, number: int) -> Path:

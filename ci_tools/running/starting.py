@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ci_tools.compilation.overlay import FOLDER_VARIABLE, SETTINGS
 from ci_tools.running.children import Child
 from ci_tools.running.forking import ForkRequest, Zygote, ZygoteError
 from ci_tools.running.job import JOB_VARIABLE
@@ -31,6 +32,7 @@ class Start:
         job: Its job description.
         log: Gets what it prints.
         timeout_seconds: Wall time that it may take.
+        cache: The folder for its compiled programs.
     """
 
     index: int
@@ -38,6 +40,7 @@ class Start:
     job: Path
     log: Path
     timeout_seconds: float
+    cache: Path
 
 
 class Starter:
@@ -76,7 +79,10 @@ class Starter:
     def start(self, start: Start, *, fresh: bool = False) -> Child:
         """Start pytest on one file, forked if that is possible and not `fresh`."""
         deadline = time.monotonic() + start.timeout_seconds
-        variables = make_variables(os.environ) | {JOB_VARIABLE: str(start.job)}
+        variables = make_variables(os.environ) | {
+            JOB_VARIABLE: str(start.job),
+            FOLDER_VARIABLE: str(start.cache),
+        }
         arguments = [*_OPTIONS, f"--rootdir={Path.cwd()}", start.path]
         pid = None if fresh else self._fork("pytest", arguments, variables, start.log)
         if pid is not None:
@@ -139,4 +145,5 @@ def make_variables(inherited: Mapping[str, str]) -> dict[str, str]:
         for key, value in inherited.items()
         if key not in _DROPPED and not key.startswith(_DROPPED_PREFIXES)
     }
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(TOOL_FOLDER)}
+    own = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(TOOL_FOLDER)}
+    return kept | own | SETTINGS

@@ -10,27 +10,34 @@ import contextlib
 import io
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 from types import FrameType
 
+from ci_tools.compilation.overlay import Overlays
 from ci_tools.edges.machine import count_workers
-from ci_tools.edges.process import stop_group
 from ci_tools.errors import CiToolsError, ExitCode
 from ci_tools.findings import flatten
-from ci_tools.records.layout import CHUNK_JOURNAL, JOURNALS, job_path, journal_path, log_path
+from ci_tools.records.layout import (
+    CHUNK_JOURNAL,
+    COMPILED,
+    JOURNALS,
+    job_path,
+    journal_path,
+    log_path,
+)
 from ci_tools.records.lines import SCHEMA, Lines, LineWriter, load_lines
 from ci_tools.running.children import Child, Ended
 from ci_tools.running.forking import reap_strays
 from ci_tools.running.job import Job, render_job
-from ci_tools.running.starting import TOOL_FOLDER, Start, Starter
+from ci_tools.running.progress import count_compilations, render_compilations, render_end, say
+from ci_tools.running.recording import Recording
+from ci_tools.running.starting import Start, Starter
 from ci_tools.running.worklist import Worklist, load_worklist
 
 POLL_SECONDS = 0.02
-CAPTURE_SECONDS = 120.0
 
 
 class Supervisor:
@@ -41,14 +48,16 @@ class Supervisor:
         self._worklist = worklist
         self._writer = LineWriter(folder / CHUNK_JOURNAL)
         self._workers = count_workers(worklist.file_memory_bytes, len(worklist.files))
+        self._base = Path(worklist.cache) if worklist.cache else None
+        self._overlays = Overlays(folder / COMPILED, self._base)
+        self._compilations: Counter[str] = Counter()
         self._running: list[Child] = []
         self._next = 0
         self._done = 0
         self._is_red = False
         self._stop_signal: int | None = None
         self._starter: Starter | None = None
-        self._capture: subprocess.Popen[bytes] | None = None
-        self._capture_deadline = 0.0
+        self._recording: Recording | None = None
 
     def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         """Signal handler: end at the next turn of the loop, with every child accounted for."""
@@ -75,16 +84,23 @@ class Supervisor:
         self._starter = Starter(self._modules(), self._folder / "zygote.log", say)
         self._writer.write("starter", **self._starter.description)
         if not self._worklist.list_only:
-            self._capture = self._start_capture()
-        while self._next < len(self._worklist.files) or self._running or self._is_capturing():
+            self._recording = Recording(self._folder, self._worklist.lock)
+        while self._next < len(self._worklist.files) or self._running or self._is_recording():
             if self._stop_signal is not None:
                 return self._interrupt(self._stop_signal)
             self._fill()
             self._reap()
             time.sleep(POLL_SECONDS)
-        self._starter.close()
-        if self._capture is not None:
-            self._writer.write("environment-end", exit_code=self._capture.returncode)
+        return self._finish()
+
+    def _finish(self) -> ExitCode:
+        if self._recording is not None:
+            self._writer.write("environment-end", exit_code=self._recording.exit_code)
+        earlier = list(self._base.iterdir()) if self._base and self._base.is_dir() else []
+        words = render_compilations(self._compilations, len(earlier))
+        if words:
+            self._writer.write("compilations", **self._compilations)
+            say(words)
         self._writer.write("chunk-finish", lines=self._writer.count + 1, time=time.time())
         return ExitCode.RED if self._is_red else ExitCode.GREEN
 
@@ -92,41 +108,17 @@ class Supervisor:
         """What the zygote imports: nothing for a single file, which would not win by it."""
         return self._worklist.preload if len(self._worklist.files) > 1 else ()
 
-    def _start_capture(self) -> subprocess.Popen[bytes]:
-        """Write the environment record beside the tests, in a process of its own."""
-        self._capture_deadline = time.monotonic() + CAPTURE_SECONDS
-        with (self._folder / "environment.log").open("wb") as output:
-            return subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "ci_tools.environment.capture",
-                    str(self._folder),
-                    self._worklist.lock,
-                ],
-                env={**os.environ, "PYTHONPATH": str(TOOL_FOLDER)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def _is_capturing(self) -> bool:
-        """Whether the environment is still being recorded; past its time that is ended."""
-        if self._capture is None or self._capture.poll() is not None:
-            return False
-        if time.monotonic() >= self._capture_deadline:
-            stop_group(self._capture)
-        return self._capture.poll() is None
+    def _is_recording(self) -> bool:
+        return self._recording is not None and self._recording.is_running()
 
     def _kill_what_runs(self) -> None:
         """Leave no process behind when an error, for instance a full disk, ended the work."""
-        pids = [child.pid for child in self._running]
-        if self._capture is not None and self._capture.returncode is None:
-            pids.append(self._capture.pid)
-        for pid in pids:
+        for child in self._running:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+                os.killpg(child.pid, signal.SIGKILL)
+        if self._recording is not None:
+            self._recording.kill()
+        self._overlays.close()
         if self._starter is not None:
             self._starter.close()
 
@@ -147,30 +139,33 @@ class Supervisor:
             packages=self._worklist.packages,
             list_only=self._worklist.list_only,
         )
-        job_file = job_path(self._folder, index)
-        job_file.write_text(render_job(job), encoding="utf-8")
-        start = Start(
-            index=index,
-            path=file.path,
-            job=job_file,
-            log=log_path(self._folder, index),
-            timeout_seconds=self._worklist.timeout_seconds,
-        )
-        self._running.append(self._launch("file-start", start))
+        job_path(self._folder, index).write_text(render_job(job), encoding="utf-8")
+        self._launch("file-start", index)
 
-    def _launch(self, event: str, start: Start, *, fresh: bool = False, **fields: str) -> Child:
+    def _launch(self, event: str, index: int, *, fresh: bool = False, **fields: str) -> None:
         assert self._starter is not None
-        child = self._starter.start(start, fresh=fresh)
+        path = self._worklist.files[index].path
+        child = self._starter.start(
+            Start(
+                index=index,
+                path=path,
+                job=job_path(self._folder, index),
+                log=log_path(self._folder, index),
+                timeout_seconds=self._worklist.timeout_seconds,
+                cache=self._overlays.make(index),
+            ),
+            fresh=fresh,
+        )
+        self._running.append(child)
         self._writer.write(
             event,
-            path=start.path,
-            index=start.index,
+            path=path,
+            index=index,
             pid=child.pid,
             forked=child.is_fork,
             time=time.time(),
             **fields,
         )
-        return child
 
     def _reap(self) -> None:
         now = time.monotonic()
@@ -178,35 +173,28 @@ class Supervisor:
             ended = child.poll(now)
             if ended is not None:
                 self._running.remove(child)
-                if not self._start_afresh(child):
-                    self._record(child, ended)
-        known = {child.pid for child in self._running} | self._starter_pids()
-        reap_strays(known)
+                self._settle(child, ended)
+        reap_strays({child.pid for child in self._running} | self._own_pids())
 
-    def _starter_pids(self) -> set[int]:
+    def _own_pids(self) -> set[int]:
         """The processes of this one that are not test files."""
         own = set() if self._starter is None else self._starter.pids
-        return own if self._capture is None else own | {self._capture.pid}
+        return own if self._recording is None else own | {self._recording.pid}
 
-    def _start_afresh(self, child: Child) -> bool:
-        """Start a forked file again in a fresh process where it asked for that before any test."""
-        journal = journal_path(self._folder, child.index)
-        reason = find_request(load_lines(journal)) if child.is_fork else ""
-        if not reason or self._stop_signal is not None:
-            return False
-        journal.rename(journal.with_suffix(".fork.jsonl"))
-        start = Start(
-            index=child.index,
-            path=child.path,
-            job=job_path(self._folder, child.index),
-            log=log_path(self._folder, child.index),
-            timeout_seconds=self._worklist.timeout_seconds,
-        )
-        self._running.append(self._launch("file-restart", start, fresh=True, reason=reason))
-        say(f"{flatten(child.path)}: a fresh process, because {reason}")
-        return True
+    def _settle(self, child: Child, ended: Ended) -> None:
+        """Record how a file ended, or start it again where it asked for that before any test."""
+        path = journal_path(self._folder, child.index)
+        journal = load_lines(path)
+        reason = find_request(journal) if child.is_fork and self._stop_signal is None else ""
+        self._overlays.settle(child.index, is_finished=is_finished(journal, ended))
+        if reason:
+            path.rename(path.with_suffix(".fork.jsonl"))
+            self._launch("file-restart", child.index, fresh=True, reason=reason)
+            say(f"{flatten(child.path)}: a fresh process, because {reason}")
+        else:
+            self._record(child, ended, journal)
 
-    def _record(self, child: Child, ended: Ended) -> None:
+    def _record(self, child: Child, ended: Ended, journal: Lines) -> None:
         self._done += 1
         self._writer.write(
             "file-end",
@@ -220,20 +208,14 @@ class Supervisor:
             peak_bytes=ended.peak_bytes,
         )
         self._is_red |= ended.exit_code != 0 and not self._worklist.list_only
-        counts = summarise_journal(journal_path(self._folder, child.index))
-        total = len(self._worklist.files)
-        width = len(str(total))
-        print(
-            f"[{self._done:{width}}/{total}] {flatten(child.path)}  {counts or _how(ended)}"
-            f"  {ended.seconds:.1f} s  {ended.peak_bytes / 1e6:.0f} MB",
-            flush=True,
-        )
+        self._compilations += count_compilations(journal)
+        say(render_end(self._done, len(self._worklist.files), child.path, ended, journal))
 
     def _interrupt(self, number: int) -> ExitCode:
         for child in self._running:
             child.stop("interrupt", time.monotonic())
-        if self._capture is not None:
-            stop_group(self._capture)
+        if self._recording is not None:
+            self._recording.stop()
         while self._running:
             self._reap()
             time.sleep(POLL_SECONDS)
@@ -244,40 +226,18 @@ class Supervisor:
         return ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.INFRASTRUCTURE
 
 
-def say(line: str) -> None:
-    """Print a line of progress."""
-    print(line, flush=True)
-
-
-def find_request(lines: Lines) -> str:
+def find_request(journal: Lines) -> str:
     """Return why a file asked for a fresh process; empty where it did not."""
-    last = lines.events[-1] if lines.events else {}
-    if last.get("event") != "fresh-process" or lines.problems:
+    last = journal.events[-1] if journal.events else {}
+    if last.get("event") != "fresh-process" or journal.problems:
         return ""
     return str(last.get("reason"))
 
 
-def summarise_journal(path: Path) -> str:
-    """Return a file's outcomes as words for the progress line; empty when it has none."""
-    counts: Counter[str] = Counter()
-    for event in load_lines(path).events:
-        if event["event"] == "selected":
-            counts["listed"] = len(event.get("gated", ())) + len(event.get("excluded", ()))
-        elif event["event"] == "phase" and event.get("when") == "call":
-            counts[str(event.get("outcome"))] += 1
-        elif event["event"] == "phase" and event.get("outcome") != "passed":
-            counts["skipped" if event.get("outcome") == "skipped" else "error"] += 1
-        elif event["event"] == "collect-report":
-            counts["collection " + str(event.get("outcome"))] += 1
-    if len(counts) > 1:
-        del counts["listed"]
-    return ", ".join(f"{number} {word}" for word, number in sorted(counts.items()))
-
-
-def _how(ended: Ended) -> str:
-    if ended.ended_by != "exit":
-        return f"ended by {ended.ended_by}"
-    return f"signal {ended.signal}" if ended.signal else f"exit {ended.exit_code}"
+def is_finished(journal: Lines, ended: Ended) -> bool:
+    """Return whether a process ended by itself after its last line: nothing of it is half done."""
+    last = journal.events[-1]["event"] if journal.events else ""
+    return ended.ended_by == "exit" and ended.signal is None and last == "finish"
 
 
 def main(arguments: list[str]) -> int:

@@ -35,6 +35,7 @@ class Worklist:
         timeout_seconds: Wall time for one file.
         file_memory_bytes: Memory that one file is expected to fit in.
         preload: Modules that are imported once, for all files; none: a fresh process a file.
+        cache: Where compiled programs of earlier runs are; empty: nowhere.
         list_only: Collect and write the ids, run nothing.
     """
 
@@ -47,6 +48,7 @@ class Worklist:
     timeout_seconds: float
     file_memory_bytes: int
     preload: tuple[str, ...] = ()
+    cache: str = ""
     list_only: bool = False
 
 

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ci_tools.compilation.overlay import FOLDER_VARIABLE
 from ci_tools.running.settings import SETTINGS_VARIABLE, render_settings
 
 # Libraries that start threads when they are imported do so under these; the tests get them back.
@@ -114,10 +115,19 @@ def _become_test_process(request: Mapping[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["variables"])
     os.environ[SETTINGS_VARIABLE] = render_settings(os.environ)
+    _point_to_cache()
     _reseed()
     sys.argv = [request["module"], *request["arguments"]]
     runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
     raise SystemExit(0)
+
+
+def _point_to_cache() -> None:
+    """Give jax, which has read its variables already, this process's own cache folder."""
+    jax = sys.modules.get("jax")
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder is not None and jax is not None and hasattr(jax, "config"):
+        jax.config.update("jax_compilation_cache_dir", folder)
 
 
 def _reseed() -> None:

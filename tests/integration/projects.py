@@ -58,6 +58,7 @@ class Project:
     timeout_seconds: float = 60.0
     file_memory_bytes: int = 1
     preload: tuple[str, ...] = ()
+    cache: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -120,6 +121,7 @@ class Project:
             timeout_seconds=self.timeout_seconds,
             file_memory_bytes=self.file_memory_bytes,
             preload=self.preload,
+            cache=self.cache,
             list_only=list_only,
         )
 

@@ -20,7 +20,7 @@ PACKAGE = "ci_tools"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("ci_tools", "ci_tools.errors"),
     ("ci_tools.findings", "ci_tools.tree"),
-    ("ci_tools.config", "ci_tools.records", "ci_tools.edges"),
+    ("ci_tools.config", "ci_tools.records", "ci_tools.edges", "ci_tools.compilation"),
     ("ci_tools.roster", "ci_tools.provision"),
     ("ci_tools.planning", "ci_tools.environment", "ci_tools.requirements"),
     ("ci_tools.running",),
@@ -31,7 +31,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ci_tools.__main__", "ci_tools.devtools"),
 )
 # What comes from a lock, and the one place that may need it: all of these run inside the image.
-THIRD_PARTY = {"pytest": "ci_tools.running.plugin", "jax": "ci_tools.environment.capture"}
+THIRD_PARTY = {
+    "pytest": ("ci_tools.running.plugin", "ci_tools.running.reports"),
+    "jax": ("ci_tools.environment.capture", "ci_tools.running.compilations"),
+}
 # The one module for each part of the world: nothing else starts a process.
 DOORS = {"subprocess": ("ci_tools.edges.process", "ci_tools.running", "ci_tools.image.attach")}
 
@@ -89,7 +92,7 @@ def _rule_against(module: str, own: tuple[int, str] | None, name: str) -> str:
         return "not the door"
     if top in sys.stdlib_module_names:
         return ""
-    return "" if THIRD_PARTY.get(top) == module else "third party"
+    return "" if module in THIRD_PARTY.get(top, ()) else "third party"
 
 
 def modules() -> dict[str, Path]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_tools.compilation.overlay import SETTINGS
 from ci_tools.running.job import JOB_VARIABLE, Job, load_job, parse_job, render_job
 from ci_tools.running.starting import TOOL_FOLDER, make_variables
 from ci_tools.running.worklist import WorkFile, Worklist, load_worklist, write_worklist
@@ -69,5 +70,6 @@ def test_the_rest_is_handed_on() -> None:
         "JAX_PLATFORMS": "cpu",
         "PYTHONPATH": str(TOOL_FOLDER),
         "PYTHONDONTWRITEBYTECODE": "1",
+        **SETTINGS,
     }
     assert (TOOL_FOLDER / "ci_tools" / "running").is_dir()

@@ -46,6 +46,10 @@ class ContainerEnvironment:
         """Return where a command sees the results folder."""
         return words.RESULTS
 
+    def cache_inside(self, cache: Path) -> str:
+        """Return where a command sees the launch's cache folder."""
+        return words.CACHE
+
     def command(self, argv: Sequence[str], launch: Launch) -> list[str]:
         """Return the host's command line that runs `argv` inside."""
         return run_arguments(self.dialect, self.image, argv, launch)

@@ -13,6 +13,7 @@ from ci_tools.image.identity import Launch
 
 TREE = "/repo"
 RESULTS = "/results"
+CACHE = "/cache"
 SCRATCH = "/tmp"
 PYTHON = "/opt/gate/bin/python"
 PATH = "/opt/gate/bin:/usr/local/bin:/usr/bin:/bin"
@@ -69,6 +70,8 @@ def run_arguments(dialect: Dialect, image: str, argv: Sequence[str], launch: Lau
     command += ["--tmpfs", f"{SCRATCH}:rw,exec,nosuid,nodev,mode=1777,size={SCRATCH_BYTES}"]
     command += ["--mount", mount(launch.tree, TREE) + ",readonly"]
     command += ["--mount", mount(launch.results, RESULTS)]
+    if launch.cache is not None:
+        command += ["--mount", mount(launch.cache, CACHE) + ",readonly"]
     command += ["--workdir", TREE, *dialect.run_options]
     if launch.memory_bytes is not None and dialect.limits_memory:
         limit = str(launch.memory_bytes)

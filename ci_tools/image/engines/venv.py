@@ -74,6 +74,10 @@ class VenvEnvironment:
         """Return where a command sees the results folder."""
         return str(results.resolve())
 
+    def cache_inside(self, cache: Path) -> str:
+        """Return where a command sees the launch's cache folder."""
+        return str(cache.resolve())
+
     def command(self, argv: Sequence[str], launch: Launch) -> list[str]:
         """Return the command line that runs `argv` under the launcher, in the tree."""
         launcher = launcher_arguments(

@@ -1,0 +1,1 @@
+"""JAX's compiled programs, kept from one run to the next."""
