@@ -28,6 +28,7 @@ from ci_tools.running.settings import find_changed_settings
 from ci_tools.running.witness import Witness
 
 STACK_SIGNAL = signal.SIGUSR1
+OOM_SCORE = "500"  # of at most 1000
 
 
 class Journal:
@@ -161,12 +162,19 @@ def _enable_stacks() -> None:
         faulthandler.register(STACK_SIGNAL, file=keep, all_threads=True)
 
 
+def _prefer_to_others() -> None:
+    """Have the kernel, short of memory, kill this process before the user's other work."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
+
+
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Start the journal as early as a plugin can: before any conftest is imported."""
     job_file = os.environ.get(JOB_VARIABLE)
     if job_file is None:
         return
     _enable_stacks()
+    _prefer_to_others()
     job = load_job(Path(job_file))
     writer = LineWriter(Path(job.journal))
     writer.write(

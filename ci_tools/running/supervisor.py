@@ -30,6 +30,7 @@ from ci_tools.records.layout import (
 )
 from ci_tools.records.lines import SCHEMA, Lines, LineWriter, load_lines
 from ci_tools.running.children import Child, Ended
+from ci_tools.running.evidence import Watch, count_oom_kills, gather
 from ci_tools.running.forking import reap_strays
 from ci_tools.running.job import Job, render_job
 from ci_tools.running.progress import count_compilations, render_compilations, render_end, say
@@ -52,6 +53,7 @@ class Supervisor:
         self._overlays = Overlays(folder / COMPILED, self._base)
         self._compilations: Counter[str] = Counter()
         self._running: list[Child] = []
+        self._watches: dict[int, Watch] = {}
         self._next = 0
         self._done = 0
         self._is_red = False
@@ -157,6 +159,7 @@ class Supervisor:
             fresh=fresh,
         )
         self._running.append(child)
+        self._watches[child.pid] = Watch(pid=child.pid, oom_kills_before=count_oom_kills())
         self._writer.write(
             event,
             path=path,
@@ -170,6 +173,7 @@ class Supervisor:
     def _reap(self) -> None:
         now = time.monotonic()
         for child in list(self._running):
+            self._watches[child.pid].sample(now)
             ended = child.poll(now)
             if ended is not None:
                 self._running.remove(child)
@@ -188,6 +192,7 @@ class Supervisor:
         reason = find_request(journal) if child.is_fork and self._stop_signal is None else ""
         self._overlays.settle(child.index, is_finished=is_finished(journal, ended))
         if reason:
+            del self._watches[child.pid]
             path.rename(path.with_suffix(".fork.jsonl"))
             self._launch("file-restart", child.index, fresh=True, reason=reason)
             say(f"{flatten(child.path)}: a fresh process, because {reason}")
@@ -196,6 +201,9 @@ class Supervisor:
 
     def _record(self, child: Child, ended: Ended, journal: Lines) -> None:
         self._done += 1
+        watch = self._watches.pop(child.pid)
+        log = log_path(self._folder, child.index)
+        evidence = {} if is_finished(journal, ended) else {"evidence": gather(watch, log)}
         self._writer.write(
             "file-end",
             path=child.path,
@@ -206,6 +214,9 @@ class Supervisor:
             seconds=ended.seconds,
             cpu_seconds=ended.cpu_seconds,
             peak_bytes=ended.peak_bytes,
+            peak_pss_bytes=watch.peak_pss_bytes,
+            peak_mappings=watch.peak_mappings,
+            **evidence,
         )
         self._is_red |= ended.exit_code != 0 and not self._worklist.list_only
         self._compilations += count_compilations(journal)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ci_tools.findings import Finding, Kind
 from ci_tools.verdict.case import Events, FileCase, death_finding, record_finding
+from ci_tools.verdict.causes import find_cause
 from ci_tools.verdict.outcomes import find_unfinished
 
 _USAGE_ERROR = 4  # pytest's own code for it
@@ -66,10 +67,9 @@ def _explain_end(
     elif end.get("ended_by") != "exit":
         return record_finding(case, "interrupted", f"{path} was ended by {end.get('ended_by')}")
     elif isinstance(end.get("signal"), int):
-        message = (
-            f"{path} died by {_signal_name(end['signal'])} {during}; the signal alone does not "
-            "prove a cause"
-        )
+        cause = find_cause(end["signal"], _evidence(end))
+        kind = cause.kind
+        message = f"{path} died by {_signal_name(end['signal'])} {during}: {cause}"
     elif finish is None:
         message = (
             f"{path} exited with {end.get('exit_code')} without finishing, {during}: os._exit, "
@@ -81,6 +81,11 @@ def _explain_end(
             f"{end.get('exit_code')}: it died after the last test"
         )
     return death_finding(case, kind, message, culprit)
+
+
+def _evidence(end: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = end.get("evidence")
+    return found if isinstance(found, dict) else {}
 
 
 def _where_between(events: Events, finish: Mapping[str, Any] | None) -> str:

@@ -146,9 +146,26 @@ GREEN: dict[str, Scenario] = {
 RED: dict[str, Scenario] = {
     "os_exit": dies("os._exit(0)", "test_b: os._exit, sys.exit or a native exit"),
     "os_exit_of_a_failure": dies("os._exit(1)", "exited with 1 without finishing, during"),
-    "killed": dies("os.kill(os.getpid(), signal.SIGKILL)", "died by SIGKILL during"),
-    "segfault": dies("ctypes.string_at(0)", "died by SIGSEGV during"),
+    "killed": dies("os.kill(os.getpid(), signal.SIGKILL)", "culprit unproven: nothing says"),
+    "segfault": dies("ctypes.string_at(0)", 'a segmentation fault ("Fatal Python error: Segm'),
     "abort": dies("os.abort()", "died by SIGABRT during"),
+    "illegal_instruction": dies("os.kill(os.getpid(), signal.SIGILL)", "an illegal instruction"),
+    "uses_up_its_mappings": Single(
+        body="import mmap, os, time\ndef test_x():\n    kept = []\n    try:\n"
+        "        while True:\n            prot = mmap.PROT_READ if len(kept) % 2 else 3\n"
+        "            kept.append(mmap.mmap(-1, 4096, prot=prot))\n"
+        "    except OSError:\n        time.sleep(6)\n        os.abort()",
+        outcomes=one("unaccounted"),
+        rules=("death/memory",),
+        words="it had used up its memory mappings, ",
+    ),
+    "is_refused_memory": Single(
+        body="import os, sys\ndef test_x(capfd):\n    with capfd.disabled():\n"
+        "        os.write(2, b'LLVM ERROR: Cannot allocate memory\\n')\n    os.abort()",
+        outcomes=one("unaccounted"),
+        rules=("death/memory",),
+        words='memory was refused to it ("LLVM ERROR: Cannot allocate memory")',
+    ),
     "group_killed": dies("os.killpg(0, signal.SIGTERM)", "died by SIGTERM during"),
     "native_exit": dies("ctypes.CDLL(None)._exit(0)", "exited with 0 without finishing"),
     "exit_in_teardown": Single(
