@@ -36,6 +36,11 @@ class Store:
         """The folder that JAX reads from."""
         return self.folder / ENTRIES
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether an earlier run left anything."""
+        return self.entries.is_dir() and any(self.entries.iterdir())
+
     def open(self) -> int:
         """Make the store ready and remove every entry that is not what it was; return how many."""
         self.entries.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How many test processes fit side by side: the cores and the memory that are really there."""
+"""The cores and the memory that are really there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ UNLIMITED_BYTES = 1 << 60
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-def count_workers(file_memory_bytes: int, file_count: int) -> int:
-    """Return how many files run side by side: at least one, at most one a core and one a file."""
-    cores = len(os.sched_getaffinity(0))
-    fitting = find_memory_bytes() // max(1, file_memory_bytes)
-    return max(1, min(cores, fitting, file_count))
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def find_memory_bytes() -> int:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import platform
-import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ci_tools.compilation.key import compute_key
-from ci_tools.compilation.store import Store
 from ci_tools.config import Config
 from ci_tools.edges import git
 from ci_tools.edges.machine import find_memory_bytes
 from ci_tools.errors import ExitCode, InfrastructureError, UsageError
 from ci_tools.image.execute import new_launch_name, run_inside
 from ci_tools.image.identity import Launch, ReadyEnvironment
+from ci_tools.lanes.carryover import find_carried
 from ci_tools.planning.plan import Plan, PlannedChunk, Scope
-from ci_tools.records.layout import CHUNK_JOURNAL, COMPILED, LAUNCH, chunk_folder
+from ci_tools.records.layout import CHUNK_JOURNAL, LAUNCH, chunk_folder
 from ci_tools.running.worklist import WorkFile, Worklist, write_worklist
 from ci_tools.tree import Tree
 
@@ -91,10 +88,8 @@ def run_worklist(run: ChunkRun, folder: Path, worklist: Worklist) -> ExitCode:
             f"{folder} exists already, and records of two runs must not mix",
             fix="name another --results folder, or remove it",
         ) from error
-    store = find_store(run) if not worklist.list_only else None
-    if store is not None:
-        cache = run.environment.cache_inside(store.entries)
-        worklist = replace(worklist, cache=cache)
+    carried = find_carried(run.tree, run.config, run.environment, run.report, worklist)
+    worklist = carried.prepare(worklist)
     write_worklist(folder, worklist)
     text = json.dumps(_describe_launch(run), indent=1, sort_keys=True) + "\n"
     (folder / LAUNCH).write_text(text, encoding="utf-8")
@@ -104,7 +99,7 @@ def run_worklist(run: ChunkRun, folder: Path, worklist: Worklist) -> ExitCode:
         memory_bytes=find_memory_bytes(),
         variables={},
         name=new_launch_name(f"chunk-{worklist.chunk}"),
-        cache=None if store is None else store.entries,
+        cache=carried.entries,
     )
     inside = f"{run.environment.results_inside(launch.results)}/{folder.name}"
     try:
@@ -115,44 +110,13 @@ def run_worklist(run: ChunkRun, folder: Path, worklist: Worklist) -> ExitCode:
             on_line=run.report,
         )
     finally:
-        keep_compiled(folder / COMPILED, store)
+        carried.keep(folder)
     if not (folder / CHUNK_JOURNAL).exists():
         raise InfrastructureError(
             f"the environment did not start the tests (exit {ending.code}); its output is above",
             fix="try the environment alone: python3 -m ci_tools image exec -- python -V",
         )
     return _exit_code(ending.code)
-
-
-def find_store(run: ChunkRun) -> Store | None:
-    """Return the store of compiled programs for this environment and processor, ready to use.
-
-    None where it is switched off, or cannot be used: a run then compiles everything itself.
-    """
-    if not run.config.run.compilation_cache:
-        return None
-    identity = run.environment.identity
-    names = ("engine", "kind", "digest", "image_id", "inputs")
-    environment = {name: str(getattr(identity, name)) for name in names}
-    try:
-        processor = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        key = compute_key(environment, processor)
-        store = Store(run.tree.state / "cache" / "compiled" / key)
-        removed = store.open()
-    except OSError as error:
-        run.report(f"compilation cache not used: {error}")
-        return None
-    if removed:
-        run.report(f"compilation cache: {removed} damaged entries were removed")
-    return store
-
-
-def keep_compiled(folder: Path, store: Store | None) -> None:
-    """Move what a run compiled into the store, and remove its folder; a loss costs only time."""
-    if store is not None and folder.is_dir():
-        with contextlib.suppress(OSError):
-            store.add(folder)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _exit_code(code: int) -> ExitCode:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from ci_tools.compilation.overlay import Overlays
-from ci_tools.edges.machine import count_workers
+from ci_tools.edges.machine import count_cores, find_memory_bytes
 from ci_tools.errors import CiToolsError, ExitCode
 from ci_tools.findings import flatten
 from ci_tools.records.layout import (
@@ -36,9 +36,10 @@ from ci_tools.running.job import Job, render_job
 from ci_tools.running.progress import count_compilations, render_compilations, render_end, say
 from ci_tools.running.recording import Recording
 from ci_tools.running.starting import Start, Starter
-from ci_tools.running.worklist import Worklist, load_worklist
+from ci_tools.running.worklist import Worklist, load_worklist, make_schedule
 
 POLL_SECONDS = 0.02
+BUDGET_SHARE = 0.9  # of the memory that is there; the rest is for what is not predicted
 
 
 class Supervisor:
@@ -48,13 +49,14 @@ class Supervisor:
         self._folder = folder
         self._worklist = worklist
         self._writer = LineWriter(folder / CHUNK_JOURNAL)
-        self._workers = count_workers(worklist.file_memory_bytes, len(worklist.files))
+        self._workers = max(1, min(count_cores(), len(worklist.files)))
+        self._budget_bytes = int(find_memory_bytes() * BUDGET_SHARE)
+        self._schedule = make_schedule(worklist, self._workers, self._budget_bytes)
         self._base = Path(worklist.cache) if worklist.cache else None
         self._overlays = Overlays(folder / COMPILED, self._base)
         self._compilations: Counter[str] = Counter()
         self._running: list[Child] = []
         self._watches: dict[int, Watch] = {}
-        self._next = 0
         self._done = 0
         self._is_red = False
         self._stop_signal: int | None = None
@@ -81,13 +83,14 @@ class Supervisor:
             chunk=self._worklist.chunk,
             files=len(self._worklist.files),
             workers=self._workers,
+            budget_bytes=self._budget_bytes,
             time=time.time(),
         )
         self._starter = Starter(self._modules(), self._folder / "zygote.log", say)
         self._writer.write("starter", **self._starter.description)
         if not self._worklist.list_only:
             self._recording = Recording(self._folder, self._worklist.lock)
-        while self._next < len(self._worklist.files) or self._running or self._is_recording():
+        while self._schedule.waiting or self._running or self._is_recording():
             if self._stop_signal is not None:
                 return self._interrupt(self._stop_signal)
             self._fill()
@@ -125,9 +128,11 @@ class Supervisor:
             self._starter.close()
 
     def _fill(self) -> None:
-        while len(self._running) < self._workers and self._next < len(self._worklist.files):
-            self._start(self._next)
-            self._next += 1
+        while True:
+            place = self._schedule.take([child.index for child in self._running])
+            if place is None:
+                return
+            self._start(place)
 
     def _start(self, index: int) -> None:
         file = self._worklist.files[index]
@@ -230,7 +235,7 @@ class Supervisor:
         while self._running:
             self._reap()
             time.sleep(POLL_SECONDS)
-        left = [file.path for file in self._worklist.files[self._next :]]
+        left = [self._worklist.files[place].path for place in self._schedule.waiting]
         self._writer.write("interrupted", signal=number, not_started=left, time=time.time())
         names = map(flatten, left)
         print(f"interrupted; {len(left)} files were not started:", *names, sep="\n  ", flush=True)

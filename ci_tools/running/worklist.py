@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_tools.errors import UsageError
+from ci_tools.running.schedule import Schedule
 
 WORKLIST = "worklist.json"
 
@@ -35,6 +36,8 @@ class Worklist:
         timeout_seconds: Wall time for one file.
         file_memory_bytes: Memory that one file is expected to fit in.
         preload: Modules that are imported once, for all files; none: a fresh process a file.
+        order: The places of the files in the order in which they should start; empty: as listed.
+        peaks: The memory in bytes that each file is expected to need; empty: `file_memory_bytes`.
         cache: Where compiled programs of earlier runs are; empty: nowhere.
         list_only: Collect and write the ids, run nothing.
     """
@@ -48,8 +51,20 @@ class Worklist:
     timeout_seconds: float
     file_memory_bytes: int
     preload: tuple[str, ...] = ()
+    order: tuple[int, ...] = ()
+    peaks: tuple[int, ...] = ()
     cache: str = ""
     list_only: bool = False
+
+
+def make_schedule(worklist: Worklist, workers: int, budget_bytes: int) -> Schedule:
+    """Return the schedule of a worklist; an order that is not one of its files is left out."""
+    places = range(len(worklist.files))
+    order = worklist.order if sorted(worklist.order) == list(places) else tuple(places)
+    peaks = worklist.peaks if len(worklist.peaks) == len(places) else ()
+    default = worklist.file_memory_bytes
+    needs = {place: peaks[place] if peaks else default for place in places}
+    return Schedule(order, needs, workers, budget_bytes)
 
 
 def write_worklist(folder: Path, worklist: Worklist) -> None:
@@ -76,5 +91,5 @@ def _parse_worklist(data: Mapping[str, Any]) -> Worklist:
         WorkFile(path=row["path"], ids=None if row["ids"] is None else tuple(row["ids"]))
         for row in data["files"]
     )
-    names = {key: tuple(data[key]) for key in ("packages", "preload")}
+    names = {key: tuple(data[key]) for key in ("packages", "preload", "order", "peaks")}
     return Worklist(**{**data, **names, "files": files})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -127,7 +127,7 @@ def _check_journal(chunk: PlannedChunk, record: ChunkRecord) -> Iterator[Finding
         )
     planned = [(index, file.path) for index, file in enumerate(chunk.files)]
     starts = [(e.get("index"), e.get("path")) for e in events if e["event"] == "file-start"]
-    if last["event"] == "chunk-finish" and starts != planned:
+    if last["event"] == "chunk-finish" and Counter(starts) != Counter(planned):
         yield chunk_finding(
             "foreign-file", f"chunk {chunk.number} did not start its files exactly as planned"
         )

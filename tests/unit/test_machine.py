@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ci_tools.edges import machine
-from ci_tools.edges.machine import UNLIMITED_BYTES, count_workers, find_memory_bytes
+from ci_tools.edges.machine import UNLIMITED_BYTES, count_cores, find_memory_bytes
 
 MIB = 1024**2
 
@@ -76,19 +76,9 @@ def test_a_path_from_outside_the_namespace_stays_inside(proc: Path) -> None:
     assert find_memory_bytes() == 70 * MIB
 
 
-@pytest.mark.parametrize(
-    ("per_file_mib", "files", "expected"),
-    [(100, 50, 2), (500, 50, 1), (400, 50, 2), (5000, 50, 1), (100, 1, 1), (100, 0, 1), (0, 9, 2)],
-)
-def test_files_side_by_side_fit_cores_memory_and_work(
-    proc: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    per_file_mib: int,
-    files: int,
-    expected: int,
-) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    assert count_workers(per_file_mib * MIB, files) == expected
+def test_the_cores_are_those_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 5, 7})
+    assert count_cores() == 3
 
 
 def test_this_machine_has_memory() -> None:
