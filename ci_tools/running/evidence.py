@@ -23,9 +23,14 @@ MAX_MAPPINGS_FILE = Path("/proc/sys/vm/max_map_count")
 KERNEL_LOG = Path("/dev/kmsg")
 # The first line of a native death; what follows it says where.
 _FATAL = re.compile(r"Fatal Python error: |terminate called after throwing|LLVM ERROR: ")
-_ALLOCATION = re.compile(
-    r"Cannot allocate memory|Failed to materialize symbols|std::bad_alloc|RESOURCE_EXHAUSTED|"
-    r"Out of memory|Unable to allocate",
+# What is printed when memory, or a mapping of it, is refused.
+REFUSALS = (
+    "Cannot allocate memory",
+    "Failed to materialize symbols",
+    "std::bad_alloc",
+    "RESOURCE_EXHAUSTED",
+    "Out of memory",
+    "Unable to allocate",
 )
 
 
@@ -142,7 +147,7 @@ def find_last_words(text: str) -> list[str]:
     """Return the lines of a log that say how its process died, the first dozen of them."""
     fatal = _FATAL.search(text)
     before, block = (text, "") if fatal is None else (text[: fatal.start()], text[fatal.start() :])
-    refused = [line for line in before.splitlines() if _ALLOCATION.search(line)]
+    refused = [line for line in before.splitlines() if any(word in line for word in REFUSALS)]
     lines = [*refused[-3:], *block.splitlines()]
     return [line[:300] for line in lines if line.strip()][:MAX_WORDS]
 

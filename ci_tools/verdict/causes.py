@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ci_tools.findings import Kind
+from ci_tools.running.evidence import REFUSALS
 
 FULL = 0.95  # of the mappings that the kernel allows; the next executable needs dozens
 NATIVE = {
@@ -77,18 +78,8 @@ def _find_killer(evidence: Mapping[str, Any]) -> Cause:
     return Cause(kind=Kind.CRASH, words="culprit unproven: nothing says who killed it, or why")
 
 
-_REFUSALS = (
-    "Cannot allocate memory",
-    "Failed to materialize symbols",
-    "std::bad_alloc",
-    "RESOURCE_EXHAUSTED",
-    "Out of memory",
-    "Unable to allocate",
-)
-
-
 def _is_refused(line: str) -> bool:
-    return any(word in line for word in _REFUSALS)
+    return any(word in line for word in REFUSALS)
 
 
 def _place(words: Sequence[str]) -> str:
