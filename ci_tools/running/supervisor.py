@@ -237,8 +237,7 @@ class Supervisor:
             time.sleep(POLL_SECONDS)
         left = [self._worklist.files[place].path for place in self._schedule.waiting]
         self._writer.write("interrupted", signal=number, not_started=left, time=time.time())
-        names = map(flatten, left)
-        print(f"interrupted; {len(left)} files were not started:", *names, sep="\n  ", flush=True)
+        say("\n  ".join([f"interrupted; {len(left)} files were not started:", *map(flatten, left)]))
         return ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.INFRASTRUCTURE
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.processes import is_alive, wait_until
 from tests.integration.scratch import EXCLUDED, Scratch, make_scratch
 
 LABEL = "[lockfile environment, not the image] "
@@ -227,6 +228,27 @@ def test_explain_never_says_yes_without_a_record(scratch: Scratch) -> None:
     scratch.write("downloaded/verdict.json", json.dumps(record))
     answer = scratch.run("roster", "explain", "test_one", "--records", "downloaded").stdout
     assert "did CI run it?  yes: downloaded" in answer
+
+
+def test_a_lane_that_is_killed_leaves_no_process_and_what_had_ended(scratch: Scratch) -> None:
+    pid = scratch.root / "pid"
+    scratch.write(
+        "tests/roster/test_a.py",
+        "import os, pathlib, time\ndef test_one():\n"
+        f"    pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\n"
+        "    time.sleep(60)\n",
+    )
+    process = scratch.start("ci-local", ENGINE="venv")
+    try:
+        wait_until(lambda: pid.exists() and pid.read_text(), seconds=60)
+    finally:
+        process.kill()
+        process.communicate()
+    wait_until(lambda: not is_alive(int(pid.read_text())))
+    journal = scratch.root / ".ci-tools/results/latest/chunk-001/chunk.jsonl"
+    wait_until(lambda: '"interrupted"' in journal.read_text())
+    done = scratch.run("verdict", "--records", ".ci-tools/results/latest", "--results", "out")
+    assert done.returncode == 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

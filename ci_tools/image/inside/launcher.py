@@ -17,6 +17,7 @@ from typing import Any
 FROM_TERMINAL = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 # Python ignores these two; the command must find them as any program does.
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 OOM_FILES = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
@@ -68,6 +69,18 @@ def relay_signals(child: int) -> None:
 
     for number in (signal.SIGTERM, *FROM_TERMINAL):
         signal.signal(number, relay)
+    ask_for_news_of_parent()
+
+
+def ask_for_news_of_parent() -> None:
+    """Have the kernel send SIGTERM when the starter dies: nobody waits for the command then.
+
+    Process 1 of a container has its engine for that.
+    """
+    if os.getpid() != 1:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def wait_for(child: int) -> int:
