@@ -104,17 +104,17 @@ def stream(
     timer.daemon = True
     if timeout_seconds is not None:
         timer.start()
+    assert child.stdout is not None
     try:
-        assert child.stdout is not None
-        with child.stdout:
-            for line in child.stdout:
-                on_line(line.rstrip("\n"))
+        for line in child.stdout:
+            on_line(line.rstrip("\n"))
         code = child.wait()
     except BaseException:
-        stop_group(child)
+        stop_group(child)  # it may still print while it ends: the pipe stays open until then
         raise
     finally:
         timer.cancel()
+        child.stdout.close()
     if expired.is_set():
         raise InfrastructureError(f"`{' '.join(argv[:4])} ...` ran over {timeout_seconds:g} s")
     return code
